@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = (
     *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins", "cluster"),
-    *("kafka", "postgres", "clickhouse", "kafka start-up", "memory"),
+    *("latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory"),
 )
 _COLOURS = {"met": "green", "missed": "red"}
 
@@ -55,8 +55,8 @@ def bench(
     config_name: str | None,
     debug: bool,
 ) -> int:
-    """Measure start-up, validation, trigger floor, idle cost, throughput and memory, compared with the same jobs
-    written by hand in plain PySpark. Scenarios with Kafka, Postgres and ClickHouse start local services
+    """Measure start-up, validation, trigger floor, idle cost, throughput, latency and memory, compared with the same
+    jobs written by hand in plain PySpark. Scenarios with Kafka, Postgres and ClickHouse start local services
     (`streamling dev`). Takes about half an hour; run nothing else on the machine meanwhile.
 
     \b

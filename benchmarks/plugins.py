@@ -3,8 +3,11 @@ rows."""
 
 from __future__ import annotations
 
+import select
+import socket
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,8 +15,8 @@ import pyarrow as pa
 from streamling.connectors.file.source import FileSource
 from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
 from streamling.pipeline.options import SinkOptions, SourceOptions
-from streamling.plugins import Sink, Source, StreamedSource, plugin
-from streamling.plugins.operators import END, End, Position, SourceBatch, Wait
+from streamling.plugins import Sink, Source, SparkRead, Stream, StreamBatch, StreamedSource, plugin
+from streamling.plugins.operators import END, End, LocalPlan, Position, SourceBatch, Wait
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,27 +32,49 @@ class RateOptions(SourceOptions):
 
 @plugin("bench.rate")
 class RateSource(StreamedSource[RateOptions]):
-    """Spark's `rate-micro-batch`: the next batch is always available, so triggers follow each other without a pause."""
+    """Rows as those of Spark's `rate-micro-batch`: the next batch is always available, so they follow each other
+    without a pause."""
 
     Options = RateOptions
     #: called when a batch has been delivered
     on_batch: Callable[[float], None] = staticmethod(lambda moment: None)
 
-    def open(self) -> None:
-        self._batches = 0
-
     def schema(self) -> pa.Schema:
         return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
 
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
-        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", self.options.rows).load()
+    def stream(self, spark: SparkSession, position: Position) -> Stream:
+        return _RateStream(self, position)
 
-    def position_after(self, offset: str, previous: Position) -> Position:
+    def delivered(self, batches: int) -> None:
+        """So many batches have been delivered."""
         self.on_batch(time.monotonic())
-        self._batches += 1
-        if self._batches > self.options.batches:
+        if batches > self.options.batches:
             self.context.request_stop("measured enough", False)
-        return {self.context.name: offset}
+
+
+class _RateStream(Stream):
+    def __init__(self, source: RateSource, position: Position) -> None:
+        self.position = position
+        self._source = source
+        self._batches = 0
+
+    def next(self, timeout: float) -> StreamBatch:
+        if self._batches:
+            self._source.delivered(self._batches)
+        rows = self._source.options.rows
+        first = self._batches * rows
+        self._batches += 1
+        return StreamBatch(SparkRead(partial(_rate, first, rows)), {self._source.context.name: first + rows}, rows)
+
+    def wake(self) -> None:
+        """It never waits."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _rate(first: int, rows: int, spark: SparkSession) -> DataFrame:
+    return spark.range(first, first + rows).selectExpr("timestamp_millis(id) AS timestamp", "id AS value")
 
 
 @plugin("bench.files")
@@ -88,12 +113,41 @@ class ChangesSource(KafkaSource):
 
     Options = ChangesOptions
 
-    def position_after(self, offset: str, previous: Position) -> Position:
-        position = super().position_after(offset, previous)
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
+        stream = super().stream(spark, position)
+        return None if stream is None else _ChangesStream(self, stream)
+
+    def check_end(self, position: Position) -> None:
+        """Everything before ``position`` has been delivered."""
         assert isinstance(self.options, ChangesOptions)
-        if self._offsets.of(position)[0] >= self.options.records:
+        if self._offsets.of(position).get(0, 0) >= self.options.records:
             self.context.request_stop("measured enough", False)
-        return position
+
+
+class _ChangesStream(Stream):
+    def __init__(self, source: ChangesSource, stream: Stream) -> None:
+        self._source = source
+        self._stream = stream
+        self.position = stream.position
+
+    def next(self, timeout: float) -> StreamBatch | None:
+        self._source.check_end(self.position)
+        batch = self._stream.next(timeout)
+        if batch is not None:
+            self.position = batch.position
+        return batch
+
+    def wake(self) -> None:
+        self._stream.wake()
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def template(self) -> DataFrame | None:
+        return self._stream.template()
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
+        return self._stream.local_plan(frame)
 
 
 @plugin("bench.batches")
@@ -129,12 +183,34 @@ class LinesSource(StreamedSource[LinesOptions]):
     def schema(self) -> pa.Schema:
         return pa.schema([pa.field("value", pa.string())])
 
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame:
-        reader = spark.readStream.format("socket")
-        return reader.option("host", "127.0.0.1").option("port", self.options.port).load()
+    def stream(self, spark: SparkSession, position: Position) -> Stream:
+        return _LineStream(self, position)
 
-    def position_after(self, offset: str, previous: Position) -> Position:
-        return {self.context.name: offset}
+
+class _LineStream(Stream):
+    def __init__(self, source: LinesSource, position: Position) -> None:
+        self.position = position
+        self._name = source.context.name
+        self._lines = 0
+        self._connection = socket.create_connection(("127.0.0.1", source.options.port))
+        self._waker, self._woken = socket.socketpair()
+
+    def next(self, timeout: float) -> StreamBatch | None:
+        ready, _, _ = select.select([self._connection, self._woken], [], [], timeout)
+        if self._woken in ready:
+            self._woken.recv(4096)
+        if self._connection not in ready:
+            return None
+        lines = self._connection.recv(4096).decode().splitlines()
+        self._lines += len(lines)
+        return StreamBatch(pa.record_batch({"value": lines}), {self._name: self._lines}, len(lines))
+
+    def wake(self) -> None:
+        self._waker.send(b".")
+
+    def close(self) -> None:
+        for each in (self._connection, self._waker, self._woken):
+            each.close()
 
 
 @plugin("bench.drop")

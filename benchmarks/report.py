@@ -66,6 +66,10 @@ runs while it starts.
   because the sinks are written in Python.
 - **cluster**: the files as CSV on `local-cluster` with two executors of one core each, compared with one executor:
   the SQL of throughput, and a script over a tenth of the rows. Driver and executors share the machine.
+- **latency**: JSON messages of one partition at 1, 50 and 1 000 per second for {latency:g} s; from the moment a message
+  is produced to the moment its row is seen behind the sink: by a consumer of the written topic, in the table, by the
+  HTTP server. Compared with a Structured Streaming query that does the same (`foreachBatch` with `collect` for
+  Postgres and the webhook, without the script), with Spark's default settings. Everything shares the machine.
 - **kafka**: {records:,} Avro records of nine columns in one partition of a broker on the same machine, with
   `dbz.op` in a header, a projection or a filter, and a blackhole. By hand: `from_avro`, a lookup of the header,
   Spark's `noop` writer, without any checks. Reading alone is Kafka's own Java client in the same JVM, which
@@ -129,6 +133,7 @@ def page(results: Results, picture: str) -> str:
         notes="".join(f"{note}\n\n" for note in results.notes),
         trigger_rows=1000,
         idle=sizes.idle_seconds,
+        latency=sizes.latency_seconds,
         rows=sizes.rows,
         rate_rows=sizes.rate_rows,
         repetitions=sizes.repetitions,

@@ -18,6 +18,7 @@ from benchmarks.figures import Figure, Results
 from benchmarks.handler import Handler
 from benchmarks.idle import Idle
 from benchmarks.kafka import Kafka
+from benchmarks.latency import Latency
 from benchmarks.machine import machine, pyspark_java
 from benchmarks.memory import Memory
 from benchmarks.postgres import Postgres
@@ -38,7 +39,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
-        *(Kafka, Postgres, ClickHouse, ColdStart, Memory),
+        *(Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory),
     )
 }
 

@@ -50,6 +50,12 @@ class Services:
         return self._running.variables()
 
     @property
+    def brokers(self) -> str:
+        """The broker's address."""
+        assert self._running is not None, "call `env` first"
+        return self._running.kafka.brokers
+
+    @property
     def dsn(self) -> str:
         """The database, for psycopg."""
         assert self._running is not None, "call `env` first"

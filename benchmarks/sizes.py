@@ -35,6 +35,8 @@ class Sizes:
     large_table_rows: int = 20_000
     #: rows sent through an HTTP endpoint
     requests: int = 200
+    #: how long messages are produced at each rate
+    latency_seconds: float = 1.0
     #: warm-up runs of the pipeline before rows are written to Postgres
     upsert_warm_ups: int = 0
 
@@ -64,6 +66,7 @@ FULL = Sizes(
     table_rows=12_000_000,
     large_table_rows=20_000_000,
     requests=20_000,
+    latency_seconds=20,
     upsert_warm_ups=4,
 )
 QUICK = Sizes(
@@ -83,4 +86,5 @@ QUICK = Sizes(
     table_rows=400_000,
     large_table_rows=2_000_000,
     requests=5_000,
+    latency_seconds=5,
 )

@@ -45,8 +45,10 @@ class Builtin:
     metrics: str | None = None
     #: lock file with the jars of Spark packages, by package
     jars: str | None = None
-    #: folder with Java sources that these packages need
+    #: folder with Java sources that belong to one of these packages
     java: str | None = None
+    #: that package; its jars are on the class path when they are compiled
+    java_package: str | None = None
     #: Spark settings for its nodes; the user's settings take precedence
     spark_settings: Mapping[str, str] = field(default_factory=dict)
     #: regular expressions of state keys that do not begin with the name of their node, which is the group ``node``

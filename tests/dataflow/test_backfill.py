@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +14,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import DeadLetterOptions, SourceOptions
 from streamling.plugins.operators import END, SourceBatch, SparkRead, StreamedSource, Wait
 from streamling.plugins.rejects import REJECT_COLUMN
-from tests.harness.pipelines import Bench, eventually, finish
+from tests.harness.pipelines import Bench, TickStream, eventually, finish
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +29,7 @@ sinks:
   out: {type: ledger, from: shaped}
   plain: {type: ledger, from: rows}
 """
-#: the SQL and the sink are part of the streaming plan
+#: the SQL and the sink are one plan with the rows of the stream
 FUSED = """
 sources: {rows: {type: history, primary_key: id, OPTIONS}}
 transforms: {shaped: {type: sql, primary_key: id, sql: "SELECT id, id + 1 AS next, _gs_op FROM rows"}}
@@ -77,18 +78,29 @@ class HistorySource(StreamedSource[HistoryOptions]):
         return SourceBatch(rows, after)
 
     def stream(self, spark, position):
+        assert position["rows"] == self.options.rows
+        return LiveStream(self, position)
+
+    def frame(self, spark, first, last):
         from pyspark.sql import functions as f
 
-        assert position["rows"] == self.options.rows
-        ticks = spark.readStream.format("rate").option("rowsPerSecond", 50).option("numPartitions", 1).load()
-        rows = ticks.select((f.col("value") + LIVE).alias("id"))
+        rows = spark.range(first, last, numPartitions=1).select((f.col("id") + LIVE).alias("id"))
         if self.options.errors is None:
             return rows
         rejected = f.struct(f.lit("odd").alias("error"), f.lit("p").alias("position"), f.lit("{}").alias("payload"))
         return rows.withColumn("_gs_op", f.lit("i")).withColumn(REJECT_COLUMN, f.when(f.col("id") % 2 == 1, rejected))
 
-    def position_after(self, offset, previous):
-        return {**previous, "stream": int(offset)}
+
+class LiveStream(TickStream):
+    """Five rows every tenth of a second."""
+
+    def __init__(self, source, position) -> None:
+        super().__init__(source, {"rows": position.get("stream", 0)}, 5, 0.1)
+        self.position = position
+
+    def next(self, timeout):
+        batch = super().next(timeout)
+        return batch and replace(batch, position={**self.position, "stream": batch.position["rows"]})
 
 
 @pytest.fixture
@@ -121,7 +133,7 @@ def test_the_stream_begins_when_all_rows_before_it_are_delivered(bench, options)
     assert (run.status().rows_in or 0) >= 25
 
 
-def test_rows_go_through_the_nodes_that_are_part_of_the_streaming_plan(bench) -> None:
+def test_rows_go_through_the_nodes_that_stay_in_spark(bench) -> None:
     run = bench.start(FUSED.replace("OPTIONS", "rows: 25"), count_in_spark=True)
     eventually(lambda: run.rows_written().get("out", 0) > 25, 60)
     stop(run)

@@ -193,8 +193,7 @@ def test_functions_of_the_jvm_and_of_python_workers_in_one_statement(bench):
     }
 
 
-def test_kernels_in_a_stream_and_in_the_batches_of_one(bench):
-    """The first node is part of the streaming plan, those below it run for each batch in a session of Spark's own."""
+def test_kernels_in_the_batches_of_a_stream(bench):
     hashed = sql("first", "SELECT value AS id, _gs_xxhash(cast(value as text)) AS hash FROM ticks")
     below = sql("second", "SELECT id, hash, _gs_keccak256(hash) AS twice FROM first")
     run = bench.start(

@@ -1,4 +1,4 @@
-"""A streamed source whose query has to be replaced by another one."""
+"""A streamed source whose stream has to be replaced by another one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import FrameSink, PositionedStream, StreamRestart
+from streamling.plugins.operators import FrameSink, StreamRestart
 from tests.harness.pipelines import Bench, TickSource, eventually, finish
 
 pytestmark = pytest.mark.spark
@@ -22,25 +22,25 @@ sinks: {out: {type: memory, from: rows}}
 
 
 class BreakingSource(TickSource):
-    """Fails as often as ``failures`` says, each time with its error; a query of its own counts from 0."""
+    """Fails as often as ``failures`` says, each time with its error."""
 
     failures: list[StreamlingError]
     refusals: list[StreamlingError]
     starts: list[dict]
 
     def stream(self, spark, position):
-        from pyspark.sql import functions as f
-
         self.starts.append(dict(position))
         if self.refusals:
             raise self.refusals.pop(0)
-        frame = super().stream(spark, position)
+        return super().stream(spark, position)
+
+    def frame(self, spark, first, last):
+        from pyspark.sql import functions as f
+
+        frame = super().frame(spark, first, last)
         breaks = f.raise_error(f.lit("broken")).cast("bigint")
-        return (
-            frame.withColumn("value", f.when(f.col("value") == 20, breaks).otherwise(f.col("value")))
-            if (self.failures)
-            else frame
-        )
+        broken = f.when(f.col("value") == 20, breaks).otherwise(f.col("value"))
+        return frame.withColumn("value", broken) if self.failures else frame
 
     def translate_error(self, error):
         return self.failures.pop(0) if "broken" in str(error) and self.failures else None
@@ -71,10 +71,10 @@ def test_the_source_is_called_again_from_the_position_reached(spark) -> None:
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
     run.stop("enough")
     finish(run)
-    assert source.starts[0] == {}
+    assert source.starts == [{}, {"rows": 20}]
 
 
-def test_a_query_that_may_work_later_is_retried_and_logged(spark, caplog) -> None:
+def test_a_stream_that_may_work_later_is_retried_and_logged(spark, caplog) -> None:
     bench, source = _bench(spark, StreamRestart("unavailable", retriable=True))
     run = bench.start(_PIPELINE)
     eventually(lambda: len(source.starts) == 2 and _rows(run) > 25, 60)
@@ -137,7 +137,7 @@ def _preparing(spark) -> tuple[Bench, type]:
     return WithSink(spark), Sink
 
 
-def test_what_a_sink_does_to_its_rows_is_part_of_the_stream_when_it_is_alone(spark) -> None:
+def test_what_a_sink_does_to_its_rows_is_part_of_the_plan_of_each_batch(spark) -> None:
     bench, sink = _preparing(spark)
     run = bench.start("""
         sources: {rows: {type: flood}}
@@ -147,7 +147,7 @@ def test_what_a_sink_does_to_its_rows_is_part_of_the_stream_when_it_is_alone(spa
     eventually(lambda: len(sink.written) > 3, 60)
     run.stop("enough")
     finish(run)
-    assert sink.prepared == ["out"]
+    assert len(sink.prepared) == len(sink.written)
     assert sink.written[0] == ["value", "_gs_op", "seen"]
 
 
@@ -185,10 +185,7 @@ class WaitingSource(TickSource):
 
     def stream(self, spark, position):
         self.starts.append(dict(position))
-        return PositionedStream(super().stream(spark, position), {"elsewhere": 7}) if self.goes else None
-
-    def position_after(self, offset, previous):
-        return {**previous, **super().position_after(offset, previous)}
+        return super().stream(spark, {"elsewhere": 7}) if self.goes else None
 
 
 def test_checkpoints_continue_while_a_source_has_nothing_to_read(spark) -> None:

@@ -19,7 +19,18 @@ from streamling.pipeline.options import (
     UpstreamOptions,
 )
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.operators import END, Sink, Source, SourceBatch, StreamedSource, Transform, Wait
+from streamling.plugins.operators import (
+    END,
+    Sink,
+    Source,
+    SourceBatch,
+    SparkRead,
+    Stream,
+    StreamBatch,
+    StreamedSource,
+    Transform,
+    Wait,
+)
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
@@ -60,8 +71,35 @@ class TickOptions(SourceOptions):
     per_second: int = 100
 
 
+class TickStream(Stream):
+    """Numbers from its position on, which Spark computes: some rows, a pause, and so on."""
+
+    def __init__(self, source: TickSource, position: dict[str, Any], rows: int, pause: float) -> None:
+        self.position = position
+        self._source = source
+        self._at = position.get(source.context.name, 0)
+        self._rows = rows
+        self._pause = pause
+        self._woken = threading.Event()
+
+    def next(self, timeout: float) -> StreamBatch | None:
+        if self._woken.wait(min(timeout, self._pause)):
+            self._woken.clear()
+            return None
+        first, last = self._at, self._at + self._rows
+        self._at = last
+        rows = SparkRead(lambda spark: self._source.frame(spark, first, last))
+        return StreamBatch(rows, {**self.position, self._source.context.name: last}, self._rows)
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def close(self) -> None:
+        pass
+
+
 class TickSource(StreamedSource[TickOptions]):
-    """Spark's rate source."""
+    """Ten batches a second."""
 
     Options = TickOptions
 
@@ -69,25 +107,17 @@ class TickSource(StreamedSource[TickOptions]):
         return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
 
     def stream(self, spark, position):
-        return spark.readStream.format("rate").option("rowsPerSecond", self.options.per_second).load()
+        return TickStream(self, dict(position), max(1, self.options.per_second // 10), 0.1)
 
-    def position_after(self, offset, previous):
-        return {self.context.name: int(offset)}
+    def frame(self, spark, first, last):
+        return spark.range(first, last).selectExpr("timestamp_seconds(id) AS timestamp", "id AS value")
 
 
-class FloodSource(StreamedSource[TickOptions]):
-    """Always has more: a micro-batch begins as soon as the one before has ended."""
-
-    Options = TickOptions
-
-    def schema(self) -> pa.Schema:
-        return pa.schema([pa.field("timestamp", pa.timestamp("us", "UTC")), pa.field("value", pa.int64())])
+class FloodSource(TickSource):
+    """Always has more: a batch begins as soon as the one before has ended."""
 
     def stream(self, spark, position):
-        return spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
-
-    def position_after(self, offset, previous):
-        return {self.context.name: offset}
+        return TickStream(self, dict(position), 100, 0.0)
 
 
 class DoubleOptions(ParallelOptions, BatchOptions, UpstreamOptions, TransformOptions):

@@ -50,13 +50,6 @@ def test_executors_get_the_spark_packages_and_the_jars_of_the_user(master: str) 
     assert settings["spark.jars"] == "/mine/a.jar,/cache/kafka.jar,/cache/avro.jar"
 
 
-def test_settings_that_name_our_own_classes_need_their_jar() -> None:
-    name = "spark.sql.streaming.checkpointFileManagerClass"
-    with_kafka = spark_settings("local", {}, SCRATCH, [Path("kafka-clients.jar"), Path("streamling-0123.jar")])
-    assert with_kafka[name] == "streamling.CheckpointFiles"
-    assert spark_settings("local", {}, SCRATCH, [Path("avro.jar")])[name].startswith("org.apache.spark.")
-
-
 def test_on_one_machine_the_class_path_is_enough() -> None:
     assert "spark.jars" not in spark_settings("local[2]", {}, SCRATCH, JARS)
 

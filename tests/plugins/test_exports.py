@@ -41,6 +41,8 @@ def test_the_public_names():
         "SourceOptions",
         "SparkRead",
         "SqlFunction",
+        "Stream",
+        "StreamBatch",
         "StreamedSource",
         "StreamlingError",
         "Transform",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
-from streamling.plugins.operators import OP_COLUMN, FrameSink
+from streamling.plugins.operators import OP_COLUMN, FrameSink, LocalRows
 from streamling.spark.counting import report_counts
 
 if TYPE_CHECKING:
@@ -35,13 +35,15 @@ class BlackholeSink(FrameSink[BlackholeSinkOptions]):
 
     def write_frame(self, frame: DataFrame) -> int:
         execution: Any = frame._jdf.queryExecution()
-        plan = execution.withCachedData()
-        if plan.nodeName() == "LogicalRDD":
-            # a micro-batch from Structured Streaming: counting it any other way would copy every row once more
-            return int(plan.rdd().count())
         rows = int(execution.toRdd().count())
         report_counts(execution)
         return rows
+
+    def prepare_local(self, frame: DataFrame) -> DataFrame:
+        return self.prepare(frame)
+
+    def write_local(self, rows: LocalRows) -> None:
+        """They have been computed."""
 
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
         return True

@@ -14,45 +14,61 @@ import pyarrow as pa
 from streamling.dataflow.lane import Work
 from streamling.dataflow.network import Outlet, Port, Step
 from streamling.dataflow.rows import Rows
+from streamling.observe.dead_letters import RecentDeadLetters
 from streamling.plugins.rejects import REJECT_COLUMN, RejectedRows, dead_letter_batch
 
 
-def rejecting_outlet(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
+def rejecting_outlet(outlet: Outlet, node: str, dead_letters: Step, recent: RecentDeadLetters) -> Outlet:
     """An outlet for rows with a column `REJECT_COLUMN`: the valid ones are passed on to ``outlet``."""
-    return Outlet(node, [_SplitRejectedStep(outlet, node, dead_letters)])
+    return Outlet(node, [SplitRejectedStep(outlet, node, dead_letters, recent)])
 
 
-class _SplitRejectedStep:
+class SplitRejectedStep:
     """Splits the rows of each batch, which are read once."""
 
     wants_frame = True
 
-    def __init__(self, outlet: Outlet, node: str, dead_letters: Step) -> None:
-        self._outlet = outlet
-        self._node = node
+    def __init__(self, outlet: Outlet, node: str, dead_letters: Step, recent: RecentDeadLetters) -> None:
+        #: takes the valid rows
+        self.outlet = outlet
+        self.name = node
         self._dead_letters = dead_letters
+        self._recent = recent
         #: if the valid rows are loaded into this process anyway, Spark need not cache them: half the CPU time
         self._in_python = not outlet.side_outputs and not any(step.wants_frame for step in outlet.steps)
 
     def accept(self, upstream: str, rows: Rows) -> None:
-        rejected, valid = _split_in_python(rows) if self._in_python else _split_in_spark(rows)
+        in_python = self._in_python or rows.in_python
+        rejected, valid = _split_in_python(rows) if in_python else _split_in_spark(rows)
+        self.send(rejected)
+        self.outlet.emit(valid)
+
+    def send(self, rejected: Rows) -> None:
+        """Send rejected rows, with the fields of `REJECT_COLUMN` as columns, to the dead-letter sink."""
         for batch in rejected.batches():
             letters = dead_letter_batch(
-                self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
+                self.name, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
             )
-            self._dead_letters.accept(upstream, Rows(rows.session, batches=[letters], producer=rows.producer))
-        self._outlet.emit(valid)
+            self._recent.add(self.name, letters)
+            self._dead_letters.accept(self.name, Rows(rejected.session, batches=[letters], producer=rejected.producer))
 
     def ports(self) -> Sequence[Port]:
-        return [*self._dead_letters.ports(), *self._outlet.ports()]
+        return [*self._dead_letters.ports(), *self.outlet.ports()]
 
 
 def _split_in_spark(rows: Rows) -> tuple[Rows, Rows]:
     rows.persist()
-    frame = rows.frame()
-    rejected = frame.where(f"{REJECT_COLUMN} IS NOT NULL").select(f"{REJECT_COLUMN}.*")
-    valid = frame.where(f"{REJECT_COLUMN} IS NULL").drop(REJECT_COLUMN)
-    return _like(rows, frame=rejected), _like(rows, frame=valid)
+    return rejected_rows(rows), valid_rows(rows)
+
+
+def rejected_rows(rows: Rows) -> Rows:
+    """The plan of the reasons for the rejection, with the fields of `REJECT_COLUMN` as columns."""
+    return rows.with_frame(rows.frame().where(f"{REJECT_COLUMN} IS NOT NULL").select(f"{REJECT_COLUMN}.*"))
+
+
+def valid_rows(rows: Rows) -> Rows:
+    """The plan of the rows that are not rejected."""
+    return rows.with_frame(rows.frame().where(f"{REJECT_COLUMN} IS NULL").drop(REJECT_COLUMN))
 
 
 def _split_in_python(rows: Rows) -> tuple[Rows, Rows]:
@@ -78,9 +94,17 @@ class DeadLetterOutput:
     """Connects one instance of an operator with the dead-letter sink of its node."""
 
     def __init__(
-        self, feeder: str, rejected: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
+        self,
+        feeder: str,
+        node: str,
+        rejected: RejectedRows,
+        sink: Step,
+        rows: Callable[[str, pa.RecordBatch], Rows],
+        recent: RecentDeadLetters,
     ) -> None:
         self._feeder = feeder
+        self._node = node
+        self._recent = recent
         self._rejected = rejected
         self._sink = sink
         self._rows = rows
@@ -91,6 +115,7 @@ class DeadLetterOutput:
     def send(self) -> None:
         """Send the rows that have been rejected so far."""
         for batch in self._rejected.take():
+            self._recent.add(self._node, batch)
             self._sink.accept(self._feeder, self._rows(self._feeder, batch))
 
     def mark(self, epoch: int) -> None:

@@ -73,10 +73,12 @@ class PullingFlow(Flow, Generic[SourceT]):
         return False
 
     def _deliver(self, batch: SourceBatch) -> None:
-        if _may_hold_rows(batch):
+        if may_hold_rows(batch):
             rows = self._rows(batch)
             rows.on_count(self._delivered)
             self._outlet.emit(rows)
+        else:
+            self._activity.count_batch(0)
         if self._dead_letters is not None:
             self._dead_letters.send()
         self._position = batch.position
@@ -119,6 +121,6 @@ class PullingFlow(Flow, Generic[SourceT]):
         return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
 
 
-def _may_hold_rows(batch: SourceBatch) -> bool:
+def may_hold_rows(batch: SourceBatch) -> bool:
     """False for an empty batch, which only advances the position."""
     return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0

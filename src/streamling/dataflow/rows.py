@@ -71,6 +71,10 @@ class Rows:
             self._frame = to_frame(self.session, self._batches)
         return self._frame
 
+    def with_frame(self, frame: DataFrame) -> Rows:
+        """Other rows that are computed from these."""
+        return Rows(self.session, frame=frame, lineage=self.lineage, producer=self.producer, on_elapsed=self.on_elapsed)
+
     def numbered(self) -> DataFrame:
         """The rows for Spark with a column that numbers them in source order; the same row has the same number
         however often Spark runs the plan."""
@@ -93,6 +97,16 @@ class Rows:
             self.count = table.num_rows
             self._report_count(self.count)
         return self._batches
+
+    def head(self, rows: int) -> tuple[pa.RecordBatch, float]:
+        """The first rows, and the seconds that Spark needed to compute them again. For rows that stay in Spark, this is
+        a job of its own."""
+        if self._batches is not None:
+            return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
+        began = time.monotonic()
+        table = self.run(lambda: self.frame().limit(rows).toArrow())
+        batches = table.combine_chunks().to_batches()
+        return (batches[0] if batches else pa.record_batch({})), time.monotonic() - began
 
     @property
     def in_python(self) -> bool:

@@ -1,9 +1,9 @@
-"""A flow that runs as a Spark Structured Streaming query.
+"""A flow that waits for the rows of a stream.
 
 A source may have rows that precede its stream (`StreamedSource.backfill`): the flow asks for them first, one batch
-after another, and starts the query when there are no more.
+after another, and starts the stream when there are no more.
 
-A query that cannot continue (a new schema in the topic, brokers that are unavailable, partitions that another instance
+A stream that cannot continue (a new schema in the topic, brokers that are unavailable, partitions that another instance
 takes over) is replaced by another one; the rest of the pipeline is not affected.
 """
 
@@ -13,45 +13,39 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.dataflow.flow import GATE_CHECK, Flow
-from streamling.dataflow.frame_sink import FrameSinkStep
+from streamling.dataflow.flow import GATE_CHECK
+from streamling.dataflow.local_delivery import LocalDelivery, local_delivery
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameStep, Outlet
-from streamling.dataflow.pulling import PullingFlow
-from streamling.dataflow.query_counts import QueryCounts
+from streamling.dataflow.network import Outlet
+from streamling.dataflow.pulling import PullingFlow, may_hold_rows
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import Position, PositionedStream, SourceBatch, StreamedSource, StreamRestart
+from streamling.plugins.operators import SourceBatch, Stream, StreamBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
-from streamling.spark.scratch import Scratch
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
     from streamling.dataflow.dead_letters import DeadLetterOutput
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two checks whether a streaming query is still running.
-_QUERY_CHECK = 1.0
+#: seconds of one wait for rows: usually, and while other flows wait until this one has caught up
+_WAIT, _CAUGHT_UP_CHECK = 60.0, 1.0
 #: Seconds between two log lines about a source that is unavailable.
 _LOG_INTERVAL = 30.0
 
 
 class StreamedFlow(PullingFlow[StreamedSource[Any]]):
-    """Runs as a Structured Streaming query; Spark calls it for every micro-batch.
+    """Delivers the batches of one stream after another, on its own thread.
 
-    SQL steps directly below the source, and the row preparation of a sink that Spark writes, become part of the
-    streaming plan: they are parsed and analysed once per query, not once per batch. Spark's checkpoint folder is
-    scratch space: it only shows at which offsets a batch ends.
+    The driver evaluates small batches by itself as far as it can (`LocalDelivery`). All others are Spark jobs, as those
+    of a `PulledFlow`.
     """
 
     def __init__(
@@ -69,29 +63,32 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
         **callbacks: Any,
     ):
         """``stream_outlet`` takes the rows of the stream, and rejects some of them if there is a dead-letter sink;
-        ``meter`` is set if rows are to be counted inside Spark's plan."""
+        ``meter`` is set if rows are to be counted inside plans."""
         super().__init__(name, node, source, schema, session, outlet, dead_letters, **callbacks)
         self._stream_outlet = stream_outlet
         self._meter = meter
-        #: held by Spark's thread during a micro-batch; another thread that acquires it is between batches
+        #: held while a batch is delivered; another thread that acquires it is between batches
         self._boundary = threading.Lock()
-        #: the query is about to be stopped
-        self._refusing = False
-        #: why the running query has to be replaced by another one
-        self._restart_cause: StreamRestart | None = None
-        #: the source has requested another query; no batch starts until it has been created
+        #: the source has requested another stream; no batch is delivered until it has been created
         self._restarting = threading.Event()
-        #: failed queries since the last batch, and when the last one was logged
+        #: the stream that may be waiting for rows
+        self._running: Stream | None = None
+        #: failed streams since the last batch, and when the last one was logged
         self._attempts = 0
         self._last_logged = 0.0
 
     def restart(self, timeout: float) -> bool:
         self._restarting.set()
-        self._wake.set()
+        self._wake_up()
         if not self._boundary.acquire(timeout=timeout):
             return False
         self._boundary.release()
         return True
+
+    def _wake_up(self) -> None:
+        super()._wake_up()
+        if (stream := self._running) is not None:
+            stream.wake()
 
     def _flow(self) -> None:
         restored = self._position
@@ -99,7 +96,7 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
             if self._source.bounded:
                 self._end(restored)
             else:
-                self._run_queries()
+                self._run_streams()
         while not self._closed.is_set():
             self._idle(None)
 
@@ -107,47 +104,91 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
         with self._boundary:
             super()._deliver(batch)
 
-    def _run_queries(self) -> None:
-        """Run one query after another until the flow is closed."""
-        while not self._closed.is_set():
-            again = self._stream()
+    # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run_streams(self) -> None:
+        """Read one stream after another until the flow is paused."""
+        while not self._paused.is_set():
+            again = self._run_stream()
             if again is not None:
                 self._wait_for_source(again)
-            while self._paused.is_set() and not self._closed.is_set():
-                self._idle(None)
 
-    def _stream(self) -> StreamlingError | None:
-        """Run one query to its end. Returns what ended it; None if the flow was closed or the source requested another
-        one."""
-        folder = Scratch()
-        self._restart_cause, self._refusing = None, False
+    def _run_stream(self) -> StreamlingError | None:
+        """Read one stream to its end. Returns what ended it; None if the flow was paused or the source requested
+        another one."""
         self._restarting.clear()  # before the source is called: a change from here on sets it again
-        query = None
+        stream = None
         try:
-            query = self._query(folder.path / "query")
-            while not self._closed.is_set() and not self._restarting.is_set() and self._restart_cause is None:
-                if query is not None and not query.isActive:
-                    break
-                if self._request_checkpoint is not None and not self._caught_up.is_set():
-                    self._notice_caught_up(self._call_source(self._source.caught_up))
-                self._idle(_QUERY_CHECK)
-            failure = query.exception() if query is not None else None
-            if failure is not None and self._restart_cause is None and not self._closed.is_set():
-                raise Rows(self._session, lineage=((self.node, self._source),)).translate_error(failure)
-            return self._restart_cause
+            stream = self._call_source(lambda: self._source.stream(self._session, self._position))
+            if stream is None:
+                self._wait_for_restart()
+            else:
+                self._read(stream)
+            return None
         except StreamRestart as again:
             return again
         except StreamlingError as error:
-            if query is None and error.retriable:  # the source cannot start yet
+            if stream is None and error.retriable:  # the source cannot start yet
                 return error
             raise
         finally:
-            if query is not None:
-                with self._boundary:  # the current batch is delivered, no other one starts
-                    self._refusing = True
-                # outside the lock: the stop waits for Spark's thread, which may be waiting for the lock
-                query.stop()
-            folder.remove()
+            self._running = None
+            if stream is not None:
+                stream.close()
+
+    def _wait_for_restart(self) -> None:
+        while not self._declines:
+            self._idle(None)
+
+    def _read(self, stream: Stream) -> None:
+        self._position = stream.position
+        local = self._local_delivery(stream)
+        self._running = stream  # requests from here on wake it; those before are handled first
+        while not self._declines:
+            self._handle_requests()
+            with self._activity.waiting("starved"):
+                batch = self._call_source(lambda: stream.next(self._patience))
+            if batch is not None:
+                self._take(batch, local)
+            if self._is_watched:
+                self._notice_caught_up(self._call_source(self._source.caught_up))
+
+    def _local_delivery(self, stream: Stream) -> LocalDelivery | None:
+        frame = self._call_source(stream.template)
+        if frame is None:
+            return None
+        lineage = ((self.node, self._source),)
+        rows = Rows(self._session, frame=self._with_operation(frame), lineage=lineage, producer=self.name)
+        return local_delivery(stream, rows, self._stream_outlet, self._meter)
+
+    @property
+    def _declines(self) -> bool:
+        """Whether the running stream may not deliver any more batches."""
+        return self._paused.is_set() or self._restarting.is_set()
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._request_checkpoint is not None and not self._caught_up.is_set()
+
+    @property
+    def _patience(self) -> float:
+        return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
+
+    def _take(self, batch: StreamBatch, local: LocalDelivery | None) -> None:
+        while self._held_back and not self._declines:
+            self._idle(GATE_CHECK)
+        with self._boundary:
+            if self._declines:
+                return  # nothing of this batch is delivered and the position stays: it will be replayed
+            if local is not None and batch.messages is not None:
+                local.deliver(batch.messages)
+            elif may_hold_rows(batch):
+                self._stream_outlet.emit(self._rows(batch))
+            self._position = batch.position
+        self._delivered(batch.count or 0)
+        self._log_recovery()
+
+    # ── a source that is unavailable ─────────────────────────────────────────────────────────────────────────
 
     def _wait_for_source(self, again: StreamlingError) -> None:
         """Wait for a source that is unavailable; markers are still sent."""
@@ -159,111 +200,7 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
                 log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, pause)
             self._wait(pause)
 
-    def _handle_requests(self) -> None:
-        if self._requested is not None or self._committed is not None:
-            with self._boundary:
-                super()._handle_requests()
-
-    def _query(self, scratch: Path) -> StreamingQuery | None:
-        _activate(self._session)
-        stream = self._call_source(lambda: self._source.stream(self._session, self._position))
-        if stream is None:
-            return None
-        if isinstance(stream, PositionedStream):
-            self._position, stream = stream.position, stream.frame
-        frame = self._with_operation(stream)
-        counts = QueryCounts()
-        source = Rows(self._session, frame=frame, lineage=((self.node, self._source),))
-        rows, deliver = self._fused(source, counts)
-
-        def on_batch(frame: DataFrame, number: int) -> None:
-            batch = Rows(
-                frame.sparkSession, frame=frame, lineage=rows.lineage, producer=self.name, on_elapsed=rows.on_elapsed
-            )
-            self._on_batch(lambda: deliver(batch), counts, scratch, number)
-
-        writer = rows.frame().writeStream.foreachBatch(on_batch).option("checkpointLocation", scratch.as_uri())
-        query = writer.start()
-        counts.started(query)
-        return query
-
-    def _fused(self, rows: Rows, counts: QueryCounts) -> tuple[Rows, Callable[[Rows], None]]:
-        """The plan with all SQL steps, and the sink that Spark writes, that are the only consumers of their upstreams;
-        and the function that takes its batches."""
-        outlet, upstream, meter = self._stream_outlet, self.node.name, self._meter
-        for step in self._chain():
-            if meter is not None:
-                rows, meter = _counted(rows, counts, meter.count_rows_out, step.meter.count_rows_in), step.meter
-            rows, outlet, upstream = step.transform(upstream, rows), step.outlet, step.node.name
-        if isinstance(sink := outlet.only_step, FrameSinkStep):
-            # the rows that the sink counts are the output of its upstream
-            return sink.prepare(rows), lambda batch: _measured(meter, sink.accept_prepared(batch))
-        return rows, outlet.emit
-
-    def _chain(self) -> list[FrameStep]:
-        """The SQL steps that may be part of the streaming plan."""
-        steps: list[FrameStep] = []
-        outlet = self._stream_outlet
-        while isinstance(step := outlet.only_step, FrameStep) and not step.per_batch:
-            steps.append(step)
-            outlet = step.outlet
-        # a side output makes Spark run the plan twice, and counters inside it would count twice
-        return [] if outlet.side_outputs and self._meter is not None else steps
-
-    @property
-    def _declines(self) -> bool:
-        """Whether the running query may not deliver any more batches."""
-        return self._refusing or self._paused.is_set() or self._restarting.is_set() or self._restart_cause is not None
-
-    def _on_batch(self, deliver: Callable[[], None], counts: QueryCounts, scratch: Path, number: int) -> None:
-        while self._held_back and not self._declines:
-            time.sleep(GATE_CHECK)  # outside of the lock: markers are still sent
-        with self._boundary:
-            if self._declines:
-                return  # nothing of this batch is delivered and the position stays: it will be replayed
-            try:
-                deliver()
-                counts.report()
-                self._move_to(self._source.position_after(_end_offset(scratch, number), self._position))
-                self._log_recovery()
-                Flow._handle_requests(self)
-                if self._request_checkpoint is not None:
-                    self._wake.set()  # the source may have caught up
-            except StreamRestart as again:
-                self._restart_cause = again
-                self._wake.set()
-            except (Exception, SystemExit) as error:
-                self._fail(error)
-
-    def _move_to(self, position: Position) -> None:
-        rows = self._source.rows_between(self._position, position)
-        if rows is not None:
-            self._delivered(rows)
-        self._position = position
-
     def _log_recovery(self) -> None:
         if self._attempts:
             log.info("%s: recovered after %d failed attempts", self.node, self._attempts)
             self._attempts = 0
-
-
-def _counted(rows: Rows, counts: QueryCounts, *report: Callable[[int], None]) -> Rows:
-    return Rows(
-        rows.session, frame=counts.observe(rows.frame(), *report), lineage=rows.lineage, on_elapsed=rows.on_elapsed
-    )
-
-
-def _measured(meter: NodeMeter | None, rows: int) -> None:
-    if meter is not None:
-        meter.count_rows_out(rows)
-
-
-def _activate(session: SparkSession) -> None:
-    """Make Spark use the settings of ``session`` on this thread: `writeStream` ignores those of the DataFrame."""
-    jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
-
-
-def _end_offset(scratch: Path, number: int) -> str:
-    """Spark's end offset of a micro-batch: line 1 of its log is the version, 2 the metadata, 3 the only source."""
-    return (scratch / "offsets" / str(number)).read_text().splitlines()[2]

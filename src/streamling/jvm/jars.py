@@ -54,7 +54,7 @@ def _lock_of(builtin: Builtin) -> dict[str, list[dict[str, Any]]]:
 @cache
 def _with_classes() -> frozenset[str]:
     """The packages that need our own classes."""
-    return frozenset(name for builtin in builtins() if builtin.java for name in _lock_of(builtin))
+    return frozenset(builtin.java_package for builtin in builtins() if builtin.java_package)
 
 
 def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
@@ -116,5 +116,5 @@ def fetch_spark_packages(
             for jar in missing:
                 (Path(new) / jar.file_name).replace(folder / jar.file_name)
     if spark_packages & _with_classes():
-        compile_classes(_folder(cache_dir), java)
+        compile_classes(_folder(cache_dir), java, class_path=_downloads(cache_dir, _with_classes()))
     return spark_package_jars(cache_dir, spark_packages)

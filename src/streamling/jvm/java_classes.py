@@ -32,8 +32,10 @@ def classes_jar(folder: Path, sources: Sequence[Path] | None = None) -> Path:
     return folder / f"{OWN_CLASSES}-{_key(_own_sources() if sources is None else sources)}.jar"
 
 
-def compile_classes(folder: Path, java: Java, sources: Sequence[Path] | None = None) -> Path:
-    """The jar with the classes; compiled if it is missing."""
+def compile_classes(
+    folder: Path, java: Java, sources: Sequence[Path] | None = None, *, class_path: Sequence[Path] = ()
+) -> Path:
+    """The jar with the classes; compiled if it is missing. ``class_path`` are jars that they need besides Spark's."""
     sources = _own_sources() if sources is None else sources
     jar = classes_jar(folder, sources)
     if not jar.is_file():
@@ -41,18 +43,18 @@ def compile_classes(folder: Path, java: Java, sources: Sequence[Path] | None = N
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as new:
             classes, unfinished = Path(new) / "classes", Path(new) / jar.name
             classes.mkdir()
-            _compile(sources, classes, java)
+            _compile(sources, classes, java, class_path)
             _pack(classes, unfinished)
             unfinished.replace(jar)
     return jar
 
 
-def _compile(sources: Sequence[Path], classes: Path, java: Java) -> None:
+def _compile(sources: Sequence[Path], classes: Path, java: Java, class_path: Sequence[Path]) -> None:
     jars = spark_jars(spark_home())
     janino = [jar for jar in jars if jar.name.startswith(("janino-", "commons-compiler-"))]
     line = [str(java.executable), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
     line += ["-cp", os.pathsep.join(map(str, janino)), _COMPILER, "-g", "-encoding", "UTF-8", "-d", str(classes)]
-    line += ["-classpath", os.pathsep.join(map(str, jars)), *map(str, sources)]
+    line += ["-classpath", os.pathsep.join(map(str, [*jars, *class_path])), *map(str, sources)]
     try:
         done = subprocess.run(
             line,

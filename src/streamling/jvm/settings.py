@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streamling.builtins import builtins
-from streamling.jvm.class_path import OWN_CLASSES
 from streamling.jvm.cluster import executor_settings
 from streamling.spark.master import is_local, local_cores, on_this_machine
 
@@ -48,12 +47,6 @@ _ALWAYS = {
     # 200 000 rows takes 5 times as long, one of 100 rows twice as long.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
-    # Trigger floor 92 → 44 ms: the default manager forks a process for each rename. A connector may name its own.
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    # An idle query takes 17 % of a core at the default 10 ms, 4.9 % at 100 ms, 2.3 % at 250 ms.
-    "spark.sql.streaming.pollingDelay": "250ms",
 }
 
 #: keeps SQL inside its rows; ``spark.conf`` cannot relax it
@@ -73,7 +66,7 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Se
     JVM's own folder for temporary files, which needs no setting."""
     settings = {
         **_ALWAYS,
-        **_builtin_settings(jars),
+        **_builtin_settings(),
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
         # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as in YARN's
@@ -99,8 +92,5 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Se
     return {**settings, **executors, **_SAFE, "spark.master": master}
 
 
-def _builtin_settings(jars: Sequence[Path]) -> dict[str, str]:
-    """Settings may name our own Java classes: those of a package with classes need their jar."""
-    classes = any(jar.name.startswith(OWN_CLASSES) for jar in jars)
-    active = [builtin for builtin in builtins() if classes or not builtin.java]
-    return {name: value for builtin in active for name, value in builtin.spark_settings.items()}
+def _builtin_settings() -> dict[str, str]:
+    return {name: value for builtin in builtins() for name, value in builtin.spark_settings.items()}

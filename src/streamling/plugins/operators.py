@@ -4,7 +4,7 @@
  class                 you write                      what the engine does around it
 ====================  =============================  ==========================================================
  `Source`              ``read``                       paces it, runs its batches, stores its position, commits
- `StreamedSource`      ``stream``, ``backfill``       the same, paced by Spark Structured Streaming
+ `StreamedSource`      ``stream``, ``backfill``       the same; a `Stream` wakes the engine when there are rows
  `Transform`           ``process``                    batches rows, runs it in the driver or on executors
  `FrameTransform`      ``apply``                      fuses it with its neighbours into one Spark plan
  `Sink`                ``write``, ``flush``           a lane (thread, bounded queue) that orders writes and markers
@@ -288,20 +288,78 @@ class Source(AnySource[OptionsT]):
 
 
 class StreamRestart(StreamlingError):
-    """Returned by `Operator.translate_error` of a streamed source when the query cannot continue but a new one can: the
-    flow calls `StreamedSource.stream` again from its position, after a pause if the error is retriable."""
+    """Returned by `Operator.translate_error` of a streamed source, or raised by `Stream.next`, when the stream cannot
+    continue but a new one can: the flow calls `StreamedSource.stream` again from its position, after a pause if the
+    error is retriable."""
 
 
 @dataclass(frozen=True)
-class PositionedStream:
-    """A stream that does not start at the flow's position, because other instances read a part of the data."""
+class StreamBatch(SourceBatch):
+    """A batch of a stream."""
 
-    frame: DataFrame
+    #: how many rows or messages were read, for the status of a run; None: not known
+    count: int | None = None
+    #: what the plans of `Stream.local_plan` evaluate, if the batch is small; None: only Spark can read it
+    messages: Any = None
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """Rows in the driver's JVM that were computed without a Spark job."""
+
+    #: a Java list of Spark's ``InternalRow``
+    rows: Any
+    count: int
+
+
+class LocalPlan(Protocol):
+    """A plan over the messages of a stream that the driver evaluates by itself: a Spark job takes tens of milliseconds,
+    however few rows it has. Made once for a stream, used for each of its small batches, on the flow's thread. Errors
+    are those of Spark's expressions."""
+
+    def to_arrow(self, messages: Any) -> pa.RecordBatch:
+        """The rows as Arrow data, with the types of ``DataFrame.toArrow``."""
+
+    def to_rows(self, messages: Any) -> LocalRows:
+        """The rows for `FrameSink.write_local`."""
+
+    def counts(self) -> Mapping[str, int]:
+        """The row counters (``DataFrame.observe``) in the plan, by name, as of the last batch."""
+
+
+class Stream(ABC):
+    """The rows of a source from a position on. Its methods are called on the flow's thread, except `wake`."""
+
+    #: where it starts: the position that it was created with, or another one if other instances read a part of the data
     position: Position
+
+    @abstractmethod
+    def next(self, timeout: float) -> StreamBatch | None:
+        """Wait for the rows that follow those of the last batch, at most ``timeout`` seconds. None: there are none, or
+        `wake` was called. Not called while a sink is behind. A batch whose delivery fails is not requested again: the
+        stream is closed, and the next one starts before it."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """End the current call of `next`, or the following one. Called on any thread when the flow has something else
+        to do: a marker, a commit, a restart, the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources. Called once. The next stream reads again what this one has read but not returned."""
+
+    def template(self) -> DataFrame | None:
+        """A DataFrame without rows that has the plan of the rows: the engine adds SQL to it once and passes the result
+        to `local_plan`. Called once. None: small batches are Spark jobs, too."""
+        return None
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
+        """The plan of ``frame``, which was made from the `template`, for the driver; None if it needs a Spark job."""
+        return None
 
 
 class StreamedSource(AnySource[OptionsT]):
-    """A source that Spark Structured Streaming paces. One that is `bounded` ends after its `backfill`."""
+    """A source that waits for rows by itself. One that is `bounded` ends after its `backfill`."""
 
     execution: ClassVar[ExecutionMode] = ExecutionMode.STREAMED
 
@@ -312,19 +370,11 @@ class StreamedSource(AnySource[OptionsT]):
         return END
 
     @abstractmethod
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
-        """A streaming DataFrame that starts right after ``position``, or one with its own position. None: there is
-        nothing to read until the source calls ``context.restart_stream``. Called once per (re)start of the query, and
-        again after a pause if it raises a retriable error. If the node has a dead-letter sink, the DataFrame has the
-        column `streamling.plugins.rejects.REJECT_COLUMN`."""
-
-    def rows_between(self, before: Position, after: Position) -> int | None:
-        """How many rows are between two positions, for the status of a run; None when unknown."""
-        return None
-
-    @abstractmethod
-    def position_after(self, offset: str, previous: Position) -> Position:
-        """The position that Spark's logged end offset of a batch (JSON text) means."""
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
+        """The rows right after ``position``. None: there is nothing to read until the source calls
+        ``context.restart_stream``. Called on the flow's thread for each (re)start, and again after a pause if it raises
+        a retriable error. If the node has a dead-letter sink, the rows have the column
+        `streamling.plugins.rejects.REJECT_COLUMN`."""
 
 
 # ── transforms ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -395,13 +445,13 @@ class FrameTransform(Operator[OptionsT]):
 
     @property
     def per_batch(self) -> bool:
-        """Whether every batch needs its own plan, so that the transform cannot be part of a streaming plan."""
+        """Whether every batch needs its own plan, so that the driver cannot evaluate it for small batches."""
         return False
 
     @abstractmethod
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The transform over its upstreams' DataFrames, by node name. Called once per query for streamed sources, and
-        once with empty inputs to learn the schema."""
+        """The transform over its upstreams' DataFrames, by node name. Called for each batch that Spark computes, once
+        per stream for those that the driver evaluates, and once with empty inputs to learn the schema."""
 
     def apply_batch(
         self,
@@ -482,11 +532,21 @@ class FrameSink(Operator[OptionsT]):
         return False
 
     def prepare(self, frame: DataFrame) -> DataFrame:
-        """What the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, or once
-        per query if a stream has no other consumer, so that it runs in the same pass as the SQL."""
+        """What the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, so that it
+        runs in the same pass as the SQL."""
         return frame
 
     @abstractmethod
     def write_frame(self, frame: DataFrame) -> int | None:
         """Write all rows of a prepared frame durably before returning. Called once per batch. Returns the number of
         rows if the sink `counts_rows`."""
+
+    def prepare_local(self, frame: DataFrame) -> DataFrame | None:
+        """What `write_local` takes, as a plan over the rows of a stream. Called once per stream. None: the sink does
+        not write small batches itself."""
+        return None
+
+    def write_local(self, rows: LocalRows) -> None:
+        """Write the rows of a small batch durably before returning, without a Spark job. Called instead of
+        `write_frame`, on the same thread, if the driver can evaluate the plan of `prepare_local`."""
+        raise NotImplementedError(f"{type(self).__name__} has no write_local")

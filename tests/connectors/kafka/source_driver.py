@@ -99,11 +99,11 @@ class KafkaBench(Bench):
     def begin(self, topic: Topic, sql: str | None = None, **options: Any):
         return self.begin_text(self.text(topic, sql, **options))
 
-    def begin_text(self, text: str):
+    def begin_text(self, text: str, **how: Any):
         config = KafkaSource(
             **{"brokers": self.kafka.brokers, "schema_registry_url": self.registry_service.url, **self.settings}
         )
-        return self.start(text, kafka_source=config, **self.sections)
+        return self.start(text, kafka_source=config, **self.sections, **how)
 
     def read(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> pa.Table:
         """Run until ``count`` rows have been collected, then drain."""

@@ -28,16 +28,16 @@ from streamling.plugins.operators import (
     END,
     End,
     Position,
-    PositionedStream,
     Progress,
     SourceBatch,
+    Stream,
     StreamedSource,
     Wait,
 )
 from streamling.retry import RetryLog, backoff_delay, call_with_startup_retries
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from streamling.connectors.kafka.source import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
@@ -203,17 +203,11 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
 
     # ── the topic ───────────────────────────────────────────────────────────────────────────────────────────
 
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
         self._is_streaming = True
         self._tables.close()
         own = {key: value for key, value in position.items() if key.startswith(self._offsets.prefix)}
         return self._kafka.stream(spark, own)
-
-    def position_after(self, offset: str, previous: Position) -> Position:
-        return self._kafka.position_after(offset, previous)
-
-    def rows_between(self, before: Position, after: Position) -> int:
-        return self._kafka.rows_between(before, after)
 
     def lag(self) -> int | None:
         return self._kafka.lag()

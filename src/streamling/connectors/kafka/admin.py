@@ -76,10 +76,8 @@ class KafkaAdmin:
         self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._brokers = settings["bootstrap.servers"]
-        properties: Any = self._jvm.java.util.HashMap()
-        for name, value in {**settings, "default.api.timeout.ms": str(_SECONDS * 1000)}.items():
-            properties.put(name, value)
-        properties.put("request.timeout.ms", str(_SECONDS * 1000))
+        timeout = str(_SECONDS * 1000)
+        properties = java_map(jvm, {**settings, "default.api.timeout.ms": timeout, "request.timeout.ms": timeout})
         self._admin: Any = self.translate_errors("", lambda: self._clients.admin.AdminClient.create(properties))
 
     @property
@@ -116,9 +114,7 @@ class KafkaAdmin:
 
     def create(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Create ``topic`` with the brokers' default number of replicas; an existing topic is left unchanged."""
-        optional, properties = self._jvm.java.util.Optional, self._jvm.java.util.HashMap()
-        for name, value in settings.items():
-            properties.put(name, value)
+        optional, properties = self._jvm.java.util.Optional, java_map(self._jvm, settings)
         new = self._clients.admin.NewTopic(topic, optional.of(partitions), optional.empty()).configs(properties)
         topics = self._jvm.java.util.Collections.singletonList(new)
         try:
@@ -243,9 +239,11 @@ class KafkaAdmin:
         try:
             return call()
         except Py4JJavaError as error:
-            raise self._translate_error(_root(error.java_exception), topic) from None
+            raise self.translate_error(error, topic) from None
 
-    def _translate_error(self, cause: Any, topic: str) -> StreamlingError:
+    def translate_error(self, error: Any, topic: str) -> StreamlingError:
+        """Translate a `Py4JJavaError` of the Java client."""
+        cause = _root(error.java_exception)
         name, message = cause.getClass().getSimpleName(), str(cause.getMessage())
         if name == _UNKNOWN_TOPIC:
             return _UnknownTopicError.user(
@@ -264,6 +262,14 @@ class KafkaAdmin:
         is_retriable = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
         text = f"the brokers at {self._brokers} do not respond: {name}: {message}"
         return StreamlingError.transient(text) if is_retriable else StreamlingError(text)
+
+
+def java_map(jvm: Any, entries: Mapping[Any, Any]) -> Any:
+    """Return a Java map with these entries."""
+    made = jvm.java.util.HashMap()
+    for key, value in entries.items():
+        made.put(key, value)
+    return made
 
 
 class _UnknownTopicError(StreamlingError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
 
 #: messages per batch whose rows are collected into this process: fewer cost throughput, more only cost memory
 _COLLECTED_ROWS = 200_000
-#: messages per batch that stays in Spark, where it costs no memory: more rows share the fixed cost of a trigger
+#: messages per batch that stays in Spark, where it costs no memory: more rows share the fixed cost of a job
 _ROWS = 1_000_000
 #: minimum number of messages that justifies a task of its own
 _MIN_MESSAGES_PER_TASK = 20_000
@@ -23,30 +25,48 @@ _MAX_POLL_RECORDS = "2000"
 #: every batch that catches up with its topic takes 500 ms longer.
 _FETCH_MAX_WAIT_MS = "10"
 
-#: options of Spark's reader that only apply to streams
-STREAM_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+
+@dataclass(frozen=True)
+class BatchSize:
+    """How large the batches of a source are."""
+
+    #: maximum number of messages
+    rows: int
+    #: how many seconds after the last batch a batch with fewer messages starts; None: as soon as there are messages
+    interval: float | None
+    #: maximum number of messages that one task reads; None: tasks read whole partitions
+    rows_per_task: int | None
+
+    @classmethod
+    def of(cls, context: NodeContext[KafkaSourceOptions], cores: int) -> BatchSize:
+        """A large batch of one partition is split into consecutive ranges, one per core: the results of the tasks are
+        combined in task order, which preserves the order of the partition."""
+        options, config = context.options, context.config
+        rows = (
+            options.batch_size
+            or config.explicit_value("record_batch_size")
+            or (_COLLECTED_ROWS if context.collected else _ROWS)
+        )
+        interval = options.batch_flush_interval
+        if interval is None and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
+            interval = milliseconds / 1000
+        is_split = context.is_splittable and options.parallelism is None
+        return cls(rows, interval, max(_MIN_MESSAGES_PER_TASK, -(-rows // cores)) if is_split else None)
+
+    def reader_options(self) -> dict[str, str]:
+        """Options of Spark's reader."""
+        options = {"kafka.max.poll.records": _MAX_POLL_RECORDS, "kafka.fetch.max.wait.ms": _FETCH_MAX_WAIT_MS}
+        if self.rows_per_task is not None:
+            options["maxRecordsPerPartition"] = str(self.rows_per_task)
+        return options
 
 
-def batch_options(context: NodeContext[KafkaSourceOptions], cores: int) -> dict[str, str]:
-    """Return the options of Spark's reader. A large batch of one partition is split into consecutive ranges, one per
-    core: the results of the tasks are combined in task order, which preserves the order of the partition."""
-    options, config = context.options, context.config
-    rows = (
-        options.batch_size
-        or config.explicit_value("record_batch_size")
-        or (_COLLECTED_ROWS if context.collected else _ROWS)
-    )
-    interval = options.batch_flush_interval
-    if interval is None and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
-        interval = milliseconds / 1000
-    reader_options = {
-        "maxOffsetsPerTrigger": str(rows),
-        "kafka.max.poll.records": _MAX_POLL_RECORDS,
-        "kafka.fetch.max.wait.ms": _FETCH_MAX_WAIT_MS,
-    }
-    if interval is not None:
-        reader_options["minOffsetsPerTrigger"] = str(rows)
-        reader_options["maxTriggerDelay"] = f"{int(interval * 1000)}ms"
-    if context.is_splittable and options.parallelism is None:
-        reader_options["maxRecordsPerPartition"] = str(max(_MIN_MESSAGES_PER_TASK, -(-rows // cores)))
-    return reader_options
+def end_offsets(start: Mapping[int, int], ends: Mapping[int, int], rows: int) -> dict[int, int]:
+    """The offsets up to which a batch of at most ``rows`` messages reads partitions that end at ``ends``: each
+    partition gets a share in proportion to its backlog, but at least one message."""
+    backlog = {partition: max(0, end - start[partition]) for partition, end in ends.items()}
+    total = sum(backlog.values())
+    if total <= rows:
+        return {partition: start[partition] + count for partition, count in backlog.items()}
+    shares = {partition: max(1, rows * count // total) if count else 0 for partition, count in backlog.items()}
+    return {partition: start[partition] + count for partition, count in shares.items()}

@@ -28,12 +28,12 @@ from streamling.connectors.kafka.probe import registry_connection, topic_connect
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
-from streamling.connectors.kafka.writer import MessageWriter
+from streamling.connectors.kafka.writer import MessageSender, MessageWriter
 from streamling.document.scalars import Duration, folded
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
-from streamling.plugins.operators import FrameSink
+from streamling.plugins.operators import FrameSink, LocalRows
 from streamling.spark.counting import read_count, report_counts, shuffled_rows, with_row_counter
 from streamling.sql.kernels.registration import register
 
@@ -75,7 +75,8 @@ class KafkaSinkOptions(ParallelOptions, SinkOptions):
 
 
 class KafkaSink(FrameSink[KafkaSinkOptions]):
-    """Encodes rows in Spark's plan and writes them with Spark's Kafka writer."""
+    """Encodes rows in Spark's plan and writes them: large batches with Spark's Kafka writer, small ones with a producer
+    of its own."""
 
     Options: ClassVar[type[KafkaSinkOptions]] = KafkaSinkOptions
     counts_rows: ClassVar[bool] = True
@@ -85,6 +86,12 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         self._topic = context.options.topic
         self._settings = client_settings(context.config.part(KafkaConfig).kafka_sink, _SECTION)
         self._writer = MessageWriter(self._topic, self._producer())
+        self._sender = MessageSender(
+            self._topic,
+            self._producer(),
+            deduplicate=context.options.deduplicate,
+            is_text=context.options.data_format == "json",
+        )
         self._registry: SchemaRegistry | None = None
         self._schema: RegisteredSchema | None = None
         self._admin: KafkaAdmin | None = None
@@ -125,6 +132,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             raise
 
     def close(self) -> None:
+        self._sender.close()
         if self._admin is not None:
             self._admin.close()
 
@@ -167,15 +175,36 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def write_frame(self, frame: DataFrame) -> int:
         return self.context.retry(lambda: self._write(frame))
 
-    def _write(self, frame: DataFrame) -> int:
+    def prepare_local(self, frame: DataFrame) -> DataFrame:
+        frame = with_operation(frame)
+        return messages(frame, *self._key_and_value(frame))
+
+    def write_local(self, rows: LocalRows) -> None:
+        self.context.retry(lambda: self._send(rows))
+
+    def _send(self, rows: LocalRows) -> None:
+        try:
+            self._sender.send(rows)
+        except Exception as error:
+            raise self._translate_error(error) from None
+
+    def translate_error(self, error: Exception) -> StreamlingError | None:
+        """For rows that cannot be encoded in `prepare_local`."""
+        return write_error(error_text(error), self._topic)
+
+    def _key_and_value(self, frame: DataFrame) -> tuple[str, Column]:
         from streamling.types.spark import to_arrow_schema
 
-        in_place = self._is_in_place
-        frame = with_operation(with_row_counter(frame) if in_place else frame)
         columns = to_arrow_schema(frame.schema)
         key = key_text(self.context.primary_key, columns)
         register(frame.sparkSession, [key, json_value(columns)] if self._registry is None else [key])
-        rows = messages(self._ordered(frame, key), key, self._value(columns))
+        return key, self._value(columns)
+
+    def _write(self, frame: DataFrame) -> int:
+        in_place = self._is_in_place
+        frame = with_operation(with_row_counter(frame) if in_place else frame)
+        key, value = self._key_and_value(frame)
+        rows = messages(self._ordered(frame, key), key, value)
         try:
             execution = self._writer.write(rows)
         except Exception as error:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from uuid import uuid4
 
 import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from streamling.connectors.kafka.admin import KafkaAdmin
-from streamling.connectors.kafka.batch_options import batch_options
+from streamling.connectors.kafka.batch_options import BatchSize
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.kafka.decode.avro import AvroFormat
 from streamling.connectors.kafka.decode.errors import broker_error, first_undecodable, is_undecodable
@@ -32,14 +32,16 @@ from streamling.connectors.kafka.lag import LagReporter
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings, spark_options
+from streamling.connectors.kafka.stream import KafkaStream, Reading
 from streamling.document.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
-from streamling.plugins.operators import Position, PositionedStream, StreamedSource, StreamRestart
+from streamling.plugins.operators import Position, Stream, StreamedSource, StreamRestart
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.retry import call_with_startup_retries
 from streamling.types.row_kind import OP_COLUMN
@@ -170,7 +172,7 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
 
 
 class KafkaSource(StreamedSource[KafkaSourceOptions]):
-    """Reads a topic with Spark's Kafka source and decodes it in Spark's plan."""
+    """Reads a topic (`KafkaStream`) and decodes it in Spark's plan."""
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
     can_scale_out: ClassVar[bool] = True  # through the consumer group
@@ -192,12 +194,9 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._admin: KafkaAdmin | None = None
         self._group: GroupAssignment | None = None
         self._lag: LagReporter | None = None
-        #: offsets at which the running query started
-        self._started_at: Mapping[int, int] = {}
-        self._spark: SparkSession | None = None
         self._start_log = StartLog(self._topic, context.log)
-        #: position of the running query
-        self._position: Position = {}
+        #: the running stream
+        self._stream: KafkaStream | None = None
         #: end of the topic at the start; fetched when first needed
         self._ends: dict[int, int] | None = None
         #: a message whose schema id has to be looked up in the registry
@@ -284,8 +283,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         except StreamlingError as error:
             self.context.log.warning("cannot commit offsets to the group '%s': %s", group.name, error)
 
-    def stream(self, spark: SparkSession, position: Position) -> DataFrame | PositionedStream | None:
-        self._spark = spark
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
+        self._stream = None
         if self._unknown is not None:
             self._add_schema(self._unknown)
         if self._admin is None:
@@ -300,14 +299,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         starting = self.options.starting_offsets
         offsets = self._offsets.start(self._admin, mine, starting, group.committed, group.partitions)
         self._start_log.report(offsets, self._offsets.reasons)
-        self._position = self._offsets.position(offsets, mine)
         self._report_lag(self._admin, offsets)
-        reader = spark.readStream.format("kafka").options(**self._reader_options(spark, offsets))
-        messages = reader.load()
-        if self.options.parallelism is not None:
-            messages = messages.coalesce(self.options.parallelism)
-        rows = self._rows(messages)
-        return PositionedStream(rows, self._position) if group.shares else rows
+        at = self._offsets.position(offsets, mine) if group.shares else position
+        self._stream = KafkaStream(self._reading(spark, self._admin, group), at, offsets)
+        return self._stream
 
     def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
         """Return the initial position for `latest`. It is stored: otherwise a restart before the first batch would
@@ -318,15 +313,6 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             self.context.state.put_if_absent(self._offsets.ends(admin, group.committed))
         return self.restore()
 
-    def position_after(self, offset: str, previous: Position) -> Position:
-        self._position = self._offsets.position(self._offsets.parse(offset), previous)
-        return self._position
-
-    def rows_between(self, before: Position, after: Position) -> int:
-        """Return the number of messages by offsets, which includes aborted transactions and compacted messages."""
-        start = {**self._started_at, **self._offsets.of(before)}
-        return sum(max(0, end - start.get(partition, end)) for partition, end in self._offsets.of(after).items())
-
     def lag(self) -> int | None:
         return None if self._lag is None else self._lag.total_lag
 
@@ -334,7 +320,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         """Return whether the end offsets at the start have been reached in the partitions of this instance."""
         if self._admin is None or self._group is None or not self._group.is_assigned:
             return False
-        at, mine = self._offsets.of(self._position), self._group.partitions
+        at, mine = {} if self._stream is None else self._stream.offsets, self._group.partitions
         if self._ends is None:
             try:
                 self._ends = self._offsets.latest(self._admin, sorted(at if mine is None else mine))
@@ -369,10 +355,9 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return broker_error(text, self._topic)
 
     def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
-        self._started_at = offsets
         if self._lag is None:
             interval = self._config.lag_report_interval_ms / 1000
-            # a restarted query compares the topic's id with that of the position
+            # a restarted stream compares the topic's id with that of the position
             restart = partial(self.context.restart_stream, 0)
             self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, restart)
         self._lag.track(offsets)
@@ -395,24 +380,36 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             )
         self._unknown = None
 
-    def _reader_options(self, spark: SparkSession, offsets: Mapping[int, int]) -> dict[str, str]:
+    def _reading(self, spark: SparkSession, admin: KafkaAdmin, group: GroupAssignment) -> Reading:
+        settings, level = self._settings, self.options.isolation_level
+        is_whole = group.partitions is None
+        return Reading(
+            spark,
+            admin,
+            self._offsets,
+            BatchSize.of(self.context, spark.sparkContext.defaultParallelism),
+            self._reader_options(spark),
+            self._has_headers,
+            self.options.parallelism,
+            self._rows,
+            lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),
+        )
+
+    @property
+    def _has_headers(self) -> bool:
+        return self._rejecting or OP_COLUMN not in self._format.schema().names
+
+    def _reader_options(self, spark: SparkSession) -> dict[str, str]:
         return {
             **spark_options(self._settings),
-            **self._subscription_options(offsets),
-            "startingOffsets": self._offsets.spark(offsets),
+            **BatchSize.of(self.context, spark.sparkContext.defaultParallelism).reader_options(),
             "failOnDataLoss": "true",
             "kafka.isolation.level": self.options.isolation_level,
-            "includeHeaders": str(self._rejecting or OP_COLUMN not in self._format.schema().names).lower(),
+            "includeHeaders": str(self._has_headers).lower(),
             "kafkaConsumer.pollTimeoutMs": str(int(self._config.consumer_fetch_timeout_sec * 1000)),
-            "groupIdPrefix": f"streamling-{self.context.name}",
-            **batch_options(self.context, spark.sparkContext.defaultParallelism),
+            # the consumers of tasks are kept under this name for the next batch
+            "kafka.group.id": f"streamling-{self.context.name}-{uuid4().hex}",
         }
-
-    def _subscription_options(self, offsets: Mapping[int, int]) -> dict[str, str]:
-        """Subscribe to the topic if it is read alone, which includes partitions added later."""
-        if self._group is None or self._group.partitions is None:
-            return {"subscribe": self._topic}
-        return {"assign": json.dumps({self._topic: sorted(offsets)})}
 
     def _rows(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()
@@ -427,11 +424,13 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _undecodable_error(self) -> StreamlingError:
         """Find the first message that cannot be decoded, because Spark does not report which one it was."""
-        if self._spark is not None and isinstance(self._format, AvroFormat):
-            offsets = self._offsets.of(self._position)
-            options = {**self._reader_options(self._spark, offsets), "includeHeaders": "false"}
-            if found := first_undecodable(self._spark, options, self._format.is_decodable()):
-                partition, offset, id = found
-                location = message_location(self._topic, partition, offset)
-                return StreamlingError.user(f"{location} {self._format.undecodable(id)}")
+        format, stream = self._format, self._stream
+        if (
+            stream is not None
+            and isinstance(format, AvroFormat)
+            and (found := first_undecodable(stream.last_messages(), format.is_decodable()))
+        ):
+            partition, offset, id = found
+            location = message_location(self._topic, partition, offset)
+            return StreamlingError.user(f"{location} {format.undecodable(id)}")
         return StreamlingError.user(f"a message of the topic '{self._topic}' cannot be decoded with its Avro schema")

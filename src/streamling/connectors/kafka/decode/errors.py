@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from streamling.connectors.kafka.batch_options import STREAM_ONLY
 from streamling.errors import StreamlingError
 from streamling.plugins.operators import StreamRestart
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame
 
-#: Signs of the reading side; the Kafka sink has others. The look-up of offsets fails outside of a batch, where Spark's
-#: text shows the query instead of a Java stack.
+#: signs of the reading side; the Kafka sink has others
 _READING = (
     "kafka010.consumer.",
     "kafka010.KafkaOffsetReader",
-    "kafka010.KafkaMicroBatchStream",
     "KafkaDataConsumer",
-    "=== Streaming Query ===",
+    "streamling.MessageReader",
 )
+_NEW_PARTITIONS = "NewPartitionsException"
 _MOVED = (
     "KAFKA_DATA_LOSS",
     "OffsetOutOfRangeException",
@@ -48,25 +45,23 @@ def is_undecodable(text: str) -> bool:
 
 
 def broker_error(text: str, topic: str) -> StreamlingError | None:
-    """Return the error if the reading side failed and a new query may recover."""
+    """Return the error if the reading side failed and a new stream may recover."""
     if not any(name in text for name in _READING):
         return None
+    if _NEW_PARTITIONS in text:
+        return StreamRestart(f"the topic '{topic}' has new partitions")
     if any(word in text for word in _MOVED):
-        # the next query reports what is missing when it looks up its offsets
+        # the next stream reports what is missing when it looks up its offsets
         return StreamRestart(f"messages of the topic '{topic}' are no longer at their offsets", retriable=True)
     if any(word in text for word in _RETRIABLE):
         return StreamRestart(f"the brokers of the topic '{topic}' do not respond", retriable=True)
     return None
 
 
-def first_undecodable(
-    spark: SparkSession, options: Mapping[str, str], is_decodable: Column
-) -> tuple[int, int, int] | None:
-    """Return partition, offset and schema id of the first message from the starting offsets on that cannot be decoded,
-    or None if it is not found."""
-    kept = {name: value for name, value in options.items() if name not in STREAM_ONLY}
+def first_undecodable(messages: DataFrame, is_decodable: Column) -> tuple[int, int, int] | None:
+    """Return partition, offset and schema id of the first message that cannot be decoded, or None if it is not
+    found."""
     try:
-        messages = spark.read.format("kafka").options(**kept).load()
         bad = messages.where("value IS NOT NULL").where(~is_decodable)
         bad = bad.selectExpr("partition", "offset", "CAST(conv(hex(substring(value, 2, 4)), 16, 10) AS BIGINT) AS id")
         found = bad.orderBy("partition", "offset").limit(1).collect()

@@ -8,7 +8,13 @@ from streamling.connectors.kafka.encode.messages import NULL_KEY
 from streamling.errors import StreamlingError
 
 #: classes of the writing side; the Kafka source has others
-_WRITING = ("kafka010.KafkaWriteTask", "kafka010.KafkaWriter", "kafka010.KafkaRowWriter", "kafka010.producer.")
+_WRITING = (
+    "kafka010.KafkaWriteTask",
+    "kafka010.KafkaWriter",
+    "kafka010.KafkaRowWriter",
+    "kafka010.producer.",
+    "streamling.MessageSender",
+)
 _PERMANENT_ERRORS = {
     "RecordTooLargeException": "a message is larger than allowed: {message}",
     "TopicAuthorizationException": "missing permission to write to the topic '{topic}'",

@@ -1,9 +1,11 @@
-"""A Java consumer that is a member of a group but fetches deserializer: Spark reads the messages."""
+"""A Java consumer that is a member of a group but fetches no messages: the source reads them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from streamling.connectors.kafka.admin import java_map
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +56,7 @@ class GroupConsumer:
         self._jvm = jvm
         self._topic = topic
         self._metadata = metadata
-        properties = jvm.java.util.HashMap()
-        for name, value in {**settings, **_settings(group, session_timeout, rebalance_timeout)}.items():
-            properties.put(name, value)
+        properties = java_map(jvm, {**settings, **_settings(group, session_timeout, rebalance_timeout)})
         deserializer = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
         self._consumer: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
             properties, deserializer, deserializer

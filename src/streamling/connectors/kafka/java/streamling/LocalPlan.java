@@ -1,0 +1,207 @@
+package streamling;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.arrow.vector.ipc.ArrowStreamWriter;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreePattern;
+import org.apache.spark.sql.classic.Dataset;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.CollectMetricsExec;
+import org.apache.spark.sql.execution.FilterExec;
+import org.apache.spark.sql.execution.GenerateExec;
+import org.apache.spark.sql.execution.InputAdapter;
+import org.apache.spark.sql.execution.ProjectExec;
+import org.apache.spark.sql.execution.RDDScanExec;
+import org.apache.spark.sql.execution.SparkPlan;
+import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.arrow.ArrowWriter;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
+import org.apache.spark.sql.types.StructType;
+import scala.Function1;
+import scala.runtime.AbstractFunction0;
+
+/**
+ * A plan over the messages of a topic that is evaluated in this thread, without a Spark job: a job takes tens of
+ * milliseconds, however few rows it has. The plan is Spark's own, and so is the code generated for its projections and
+ * filters. It is made once and used for all batches of a stream. Not for two threads at once.
+ */
+public final class LocalPlan {
+  private final SQLConf conf;
+  private final StructType schema;
+  private final BatchClock clock;
+  private final Function1 toRow;
+  private final Stage first;
+  private final LastStage last;
+  private final List counters;
+
+  private LocalPlan(
+      SQLConf conf, StructType schema, BatchClock clock, Function1 toRow, Stage first, LastStage last, List counters) {
+    this.conf = conf;
+    this.schema = schema;
+    this.clock = clock;
+    this.toRow = toRow;
+    this.first = first;
+    this.last = last;
+    this.counters = counters;
+  }
+
+  /** The frame over which such plans are made: Kafka's columns, no rows, and nothing that Spark optimizes away. */
+  public static Dataset messages(SparkSession session, boolean headers) {
+    StructType columns = KafkaRecordToRowConverter.kafkaSchema(headers);
+    scala.reflect.ClassTag rows = scala.reflect.ClassTag$.MODULE$.apply(InternalRow.class);
+    return session.internalCreateDataFrame(session.sparkContext().emptyRDD(rows), columns, false);
+  }
+
+  /** The plan of {@code frame}, which was made over {@link #messages}; null if it needs a Spark job. */
+  public static LocalPlan of(final Dataset frame, final boolean headers) {
+    final SparkSession session = (SparkSession) frame.sparkSession();
+    final SQLConf conf = session.sessionState().conf();
+    return (LocalPlan)
+        SQLConf.withExistingConf(
+            conf,
+            new AbstractFunction0() {
+              public Object apply() {
+                return make(session, conf, frame, headers);
+              }
+            });
+  }
+
+  private static LocalPlan make(SparkSession session, SQLConf conf, Dataset frame, boolean headers) {
+    BatchClock clock = new BatchClock(conf.sessionLocalTimeZone());
+    LogicalPlan plan = (LogicalPlan) frame.queryExecution().analyzed().transformAllExpressions(clock);
+    if (plan.containsPattern(TreePattern.CURRENT_LIKE())) {
+      return null;
+    }
+    LastStage last = new LastStage();
+    List counters = new ArrayList();
+    Stage first = stages(Dataset.ofRows(session, plan).queryExecution().executedPlan(), last, counters);
+    if (first == null) {
+      return null;
+    }
+    Function1 toRow = new KafkaRecordToRowConverter().toUnsafeRowProjector(headers);
+    return new LocalPlan(conf, frame.schema(), clock, toRow, first, last, counters);
+  }
+
+  /** From the last operator to the first: each one passes its rows on to {@code next}. */
+  private static Stage stages(SparkPlan plan, Stage next, List counters) {
+    if (!plan.subqueries().isEmpty()) {
+      return null;
+    }
+    if (plan instanceof RDDScanExec) {
+      return next;
+    }
+    if (plan instanceof WholeStageCodegenExec) {
+      return stages(((WholeStageCodegenExec) plan).child(), next, counters);
+    }
+    if (plan instanceof InputAdapter) {
+      return stages(((InputAdapter) plan).child(), next, counters);
+    }
+    if (plan instanceof ProjectExec) {
+      return stages(((ProjectExec) plan).child(), new ProjectStage((ProjectExec) plan, next), counters);
+    }
+    if (plan instanceof FilterExec) {
+      return stages(((FilterExec) plan).child(), new FilterStage((FilterExec) plan, next), counters);
+    }
+    if (plan instanceof GenerateExec) {
+      return stages(((GenerateExec) plan).child(), new GenerateStage((GenerateExec) plan, next), counters);
+    }
+    if (plan instanceof CollectMetricsExec) {
+      CountStage counter = new CountStage(((CollectMetricsExec) plan).name(), next);
+      counters.add(counter);
+      return stages(((CollectMetricsExec) plan).child(), counter, counters);
+    }
+    return null;
+  }
+
+  /** The rows as an Arrow stream. */
+  public byte[] arrow(Messages messages) throws IOException {
+    ArrowWriter writer =
+        ArrowWriter.create(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes());
+    try {
+      evaluate(messages, new ArrowRows(writer));
+      writer.finish();
+      ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+      ArrowStreamWriter stream = new ArrowStreamWriter(writer.root(), null, bytes);
+      stream.start();
+      stream.writeBatch();
+      stream.end();
+      return bytes.toByteArray();
+    } finally {
+      writer.root().close();
+    }
+  }
+
+  /** The rows as Spark's own. */
+  public List rows(Messages messages) {
+    CopiedRows rows = new CopiedRows();
+    evaluate(messages, rows);
+    return rows.copies;
+  }
+
+  /** The counters inside the plan and their values for the last batch, such as {@code rows_0=12}. */
+  public String counts() {
+    StringBuilder text = new StringBuilder();
+    for (int number = 0; number < counters.size(); number++) {
+      CountStage counter = (CountStage) counters.get(number);
+      text.append(counter.name).append('=').append(counter.rows).append(' ');
+    }
+    return text.toString();
+  }
+
+  private void evaluate(final Messages messages, RowTarget target) {
+    clock.advance();
+    for (int number = 0; number < counters.size(); number++) {
+      ((CountStage) counters.get(number)).rows = 0;
+    }
+    last.target = target;
+    SQLConf.withExistingConf(
+        conf,
+        new AbstractFunction0() {
+          public Object apply() {
+            for (int number = 0; number < messages.records.size(); number++) {
+              first.take((InternalRow) toRow.apply((ConsumerRecord) messages.records.get(number)));
+            }
+            return null;
+          }
+        });
+  }
+
+  /** Takes the rows of a batch. */
+  interface RowTarget {
+    void add(InternalRow row);
+  }
+
+  private static final class ArrowRows implements RowTarget {
+    private final ArrowWriter writer;
+
+    ArrowRows(ArrowWriter writer) {
+      this.writer = writer;
+    }
+
+    public void add(InternalRow row) {
+      writer.write(row);
+    }
+  }
+
+  private static final class CopiedRows implements RowTarget {
+    private final List copies = new ArrayList();
+
+    public void add(InternalRow row) {
+      copies.add(row.copy());
+    }
+  }
+
+  private static final class LastStage extends Stage {
+    private RowTarget target;
+
+    void take(InternalRow row) {
+      target.add(row);
+    }
+  }
+}

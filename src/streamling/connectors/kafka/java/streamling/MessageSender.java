@@ -1,0 +1,76 @@
+package streamling;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Future;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.header.internals.RecordHeader;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Writes the messages of small batches to a topic, with one producer that is kept. */
+public final class MessageSender {
+  private final KafkaProducer producer;
+  private final String topic;
+  private final boolean isDeduplicating;
+  private final boolean isText;
+
+  /** {@code isText}: values are text, not bytes. */
+  public MessageSender(Map settings, String topic, boolean isDeduplicating, boolean isText) {
+    ByteArraySerializer bytes = new ByteArraySerializer();
+    producer = new KafkaProducer(settings, bytes, bytes);
+    this.topic = topic;
+    this.isDeduplicating = isDeduplicating;
+    this.isText = isText;
+  }
+
+  /** Writes rows of key, value and headers, and returns when the brokers have stored them. */
+  public void send(List rows) throws Exception {
+    List sent = new ArrayList(rows.size());
+    for (Iterator all = (isDeduplicating ? lastPerKey(rows) : rows).iterator(); all.hasNext(); ) {
+      sent.add(producer.send(message((InternalRow) all.next())));
+    }
+    producer.flush();
+    for (int number = 0; number < sent.size(); number++) {
+      ((Future) sent.get(number)).get();
+    }
+  }
+
+  public void close() {
+    producer.close(Duration.ZERO);
+  }
+
+  /** The last row of each key, in order. */
+  private static Collection lastPerKey(List rows) {
+    Map last = new LinkedHashMap();
+    for (int number = 0; number < rows.size(); number++) {
+      InternalRow row = (InternalRow) rows.get(number);
+      UTF8String key = row.getUTF8String(0);
+      last.remove(key);
+      last.put(key, row);
+    }
+    return last.values();
+  }
+
+  private ProducerRecord message(InternalRow row) {
+    byte[] value = null;
+    if (!row.isNullAt(1)) {
+      value = isText ? row.getUTF8String(1).getBytes() : row.getBinary(1);
+    }
+    List headers = new ArrayList();
+    ArrayData items = row.getArray(2);
+    for (int number = 0; number < items.numElements(); number++) {
+      InternalRow header = items.getStruct(number, 2);
+      headers.add(new RecordHeader(header.getUTF8String(0).toString(), header.getBinary(1)));
+    }
+    return new ProducerRecord(topic, null, row.getUTF8String(0).getBytes(), value, headers);
+  }
+}

@@ -1,0 +1,190 @@
+package streamling;
+
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.common.TopicPartition;
+
+/**
+ * The messages of one stream: a bounded buffer between the thread of a {@link MessageReader}, which fills it, and the
+ * thread of a flow, which waits in {@link #take}. Its partitions are not read while it is full.
+ */
+public final class Subscription {
+  private final MessageReader reader;
+  final String topic;
+  /** Whether a change of the number of partitions ends the subscription. */
+  final boolean isWhole;
+  private final Set numbers;
+
+  private final int maxMessages;
+  private final long maxBytes;
+  private final ArrayDeque buffer = new ArrayDeque();
+  private long bytes;
+  /** Partition → number of its messages in the buffer. */
+  private final Map counts = new HashMap();
+  /** Partition → offset after everything in the buffer, for partitions that have advanced since the last batch. */
+  private final Map next = new TreeMap();
+  /** What the reader has fetched so far does not count: it has not moved to the new offsets yet. */
+  private boolean isMoving;
+  private boolean isWoken;
+  private Exception failure;
+
+  Subscription(MessageReader reader, String topic, Map offsets, boolean isWhole, int maxMessages, long maxBytes) {
+    this.reader = reader;
+    this.topic = topic;
+    this.numbers = Collections.unmodifiableSet(new HashSet(offsets.keySet()));
+    this.isWhole = isWhole;
+    this.maxMessages = maxMessages;
+    this.maxBytes = maxBytes;
+  }
+
+  // ── for the flow ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Waits until there are {@code least} messages, or the buffer is full, and takes at most {@code most} of them. With
+   * {@code least} 1, offsets that advance without a message count too. Null after {@code milliseconds}, when
+   * {@link #wake} is called, and when there are more messages than the buffer holds but fewer than {@code most}: see
+   * {@link #isFull}.
+   */
+  public synchronized Messages take(long milliseconds, int least, int most) throws Exception {
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+    while (!isWoken && failure == null && !isReady(least)) {
+      long left = until - System.nanoTime();
+      if (left <= 0) {
+        return null;
+      }
+      TimeUnit.NANOSECONDS.timedWait(this, left);
+    }
+    if (failure != null) {
+      throw failure;
+    }
+    if (isWoken) {
+      isWoken = false;
+      return null;
+    }
+    return isFull() && most > maxMessages ? null : remove(most);
+  }
+
+  /** Waits, until {@link #wake} is called. */
+  public synchronized void sleep(long milliseconds) throws Exception {
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+    while (!isWoken && failure == null && System.nanoTime() < until) {
+      TimeUnit.NANOSECONDS.timedWait(this, until - System.nanoTime());
+    }
+    isWoken = false;
+  }
+
+  /** Ends the current call of {@link #take}, or the next one. */
+  public synchronized void wake() {
+    isWoken = true;
+    notifyAll();
+  }
+
+  /** Whether there are more messages than the buffer holds. */
+  public synchronized boolean isFull() {
+    return buffer.size() >= maxMessages || bytes >= maxBytes;
+  }
+
+  /** Drops the buffer and continues at {@code offsets} (partition → offset). */
+  public void seek(Map offsets) {
+    synchronized (this) {
+      clear();
+      isMoving = true;
+    }
+    reader.seek(this, new HashMap(offsets));
+  }
+
+  public void close() {
+    reader.remove(this);
+  }
+
+  private boolean isReady(int least) {
+    return buffer.size() >= least || isFull() || (least <= 1 && !next.isEmpty());
+  }
+
+  private Messages remove(int most) {
+    boolean wasFull = isFull();
+    int size = Math.min(most, buffer.size());
+    List records = new ArrayList(size);
+    Map after = new TreeMap();
+    for (int taken = 0; taken < size; taken++) {
+      ConsumerRecord record = (ConsumerRecord) buffer.poll();
+      Integer partition = Integer.valueOf(record.partition());
+      records.add(record);
+      bytes -= sizeOf(record);
+      counts.put(partition, Integer.valueOf(((Integer) counts.get(partition)).intValue() - 1));
+      after.put(partition, Long.valueOf(record.offset() + 1));
+    }
+    for (Iterator entries = next.entrySet().iterator(); entries.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) entries.next();
+      Integer left = (Integer) counts.get(entry.getKey());
+      if (left == null || left.intValue() == 0) {
+        after.put(entry.getKey(), entry.getValue());
+        entries.remove();
+      }
+    }
+    if (wasFull && !isFull()) {
+      reader.resume(this);
+    }
+    return new Messages(records, after);
+  }
+
+  // ── for the reader ────────────────────────────────────────────────────────────────────────────────────────
+
+  synchronized void add(int partition, List records, long after) {
+    if (isMoving) {
+      return;
+    }
+    Integer key = Integer.valueOf(partition);
+    for (int number = 0; number < records.size(); number++) {
+      ConsumerRecord record = (ConsumerRecord) records.get(number);
+      buffer.add(record);
+      bytes += sizeOf(record);
+    }
+    Integer before = (Integer) counts.get(key);
+    counts.put(key, Integer.valueOf((before == null ? 0 : before.intValue()) + records.size()));
+    next.put(key, Long.valueOf(after));
+    notifyAll();
+  }
+
+  synchronized void moved() {
+    isMoving = false;
+  }
+
+  synchronized void fail(Exception error) {
+    failure = error;
+    notifyAll();
+  }
+
+  boolean overlaps(Set partitions) {
+    return !Collections.disjoint(numbers, partitions);
+  }
+
+  List partitions() {
+    List partitions = new ArrayList();
+    for (Iterator all = numbers.iterator(); all.hasNext(); ) {
+      partitions.add(new TopicPartition(topic, ((Integer) all.next()).intValue()));
+    }
+    return partitions;
+  }
+
+  private void clear() {
+    buffer.clear();
+    bytes = 0;
+    counts.clear();
+    next.clear();
+  }
+
+  private static long sizeOf(ConsumerRecord record) {
+    return Math.max(0, record.serializedKeySize()) + Math.max(0, record.serializedValueSize());
+  }
+}

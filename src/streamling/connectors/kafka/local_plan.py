@@ -1,0 +1,52 @@
+"""Evaluates plans over messages in the driver's JVM (`LocalPlan.java`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.plugins.operators import LocalRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def message_template(spark: SparkSession, *, headers: bool) -> DataFrame:
+    """Kafka's columns without rows."""
+    from pyspark.sql import DataFrame
+
+    jvm: Any = spark._jvm
+    return DataFrame(jvm.streamling.LocalPlan.messages(spark._jsparkSession, headers), spark)
+
+
+class MessagePlan:
+    """A plan over the messages of a topic: a `LocalPlan`."""
+
+    def __init__(self, plan: Any, schema: pa.Schema) -> None:
+        self._plan = plan
+        self._schema = schema
+
+    @classmethod
+    def of(cls, frame: DataFrame, *, headers: bool) -> MessagePlan | None:
+        """The plan of ``frame``, which was made from a `message_template`; None if it needs a Spark job."""
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        jvm: Any = frame.sparkSession._jvm
+        plan = jvm.streamling.LocalPlan.of(frame._jdf, headers)
+        if plan is None:
+            return None
+        return cls(plan, to_arrow_schema(frame.schema, timezone="UTC"))
+
+    def to_arrow(self, messages: Any) -> pa.RecordBatch:
+        with pa.ipc.open_stream(self._plan.arrow(messages)) as stream:
+            return stream.read_next_batch().cast(self._schema)
+
+    def to_rows(self, messages: Any) -> LocalRows:
+        rows = self._plan.rows(messages)
+        return LocalRows(rows, rows.size())
+
+    def counts(self) -> Mapping[str, int]:
+        pairs = (text.split("=") for text in self._plan.counts().split())
+        return {name: int(rows) for name, rows in pairs}

@@ -1,0 +1,179 @@
+"""The stream of a Kafka source: small batches as messages in the driver's JVM, large ones as Spark jobs."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.batch_options import BatchSize, end_offsets
+from streamling.connectors.kafka.decode.errors import broker_error
+from streamling.connectors.kafka.errors import error_text
+from streamling.connectors.kafka.local_plan import MessagePlan, message_template
+from streamling.connectors.kafka.offsets import Offsets
+from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
+from streamling.errors import StreamlingError
+from streamling.plugins.operators import LocalPlan, Position, SparkRead, Stream, StreamBatch, StreamRestart
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: seconds between two checks whether a batch that is larger than the buffer is full
+_FULL_CHECK = 0.1
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the messages of a topic are read and decoded."""
+
+    spark: SparkSession
+    admin: KafkaAdmin
+    offsets: Offsets
+    size: BatchSize
+    #: options of Spark's reader, without the range
+    options: Mapping[str, str]
+    #: whether messages have the column `headers`
+    headers: bool
+    #: number of tasks that read whole partitions; None: Spark decides
+    tasks: int | None
+    #: makes the rows of messages
+    decode: Callable[[DataFrame], DataFrame]
+    #: starts to read messages as they arrive, from these offsets on
+    subscribe: Callable[[Mapping[int, int]], MessageBuffer]
+
+    def messages(self, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
+        """The messages between two offsets of each partition, as Spark reads them."""
+        read = {partition: offset for partition, offset in start.items() if offset < end[partition]}
+        options = {
+            **self.options,
+            "assign": json.dumps({self.offsets.topic: sorted(read)}),
+            "startingOffsets": self.offsets.spark(read),
+            "endingOffsets": self.offsets.spark({partition: end[partition] for partition in read}),
+        }
+        messages = self.spark.read.format("kafka").options(**options).load()
+        return messages if self.tasks is None else messages.coalesce(self.tasks)
+
+
+class KafkaStream(Stream):
+    """Delivers messages as they arrive. If there are more than the buffer holds, Spark reads exactly their offsets, one
+    job after another, until there are fewer."""
+
+    def __init__(self, reading: Reading, position: Position, start: Mapping[int, int]) -> None:
+        """``start`` are the offsets of all partitions, at ``position``."""
+        self.position = position
+        self._reading = reading
+        self._current = position
+        #: offsets before the last batch
+        self._batch_start: Mapping[int, int] = dict(start)
+        #: offsets after the last batch
+        self.offsets: Mapping[int, int] = dict(start)
+        #: time of the last batch
+        self._last_batch: float | None = None
+        #: whether there may be more messages than the buffer holds
+        self._is_behind = reading.size.rows > BUFFER_MESSAGES
+        #: whether Spark has read messages that are in the buffer, or follow it
+        self._has_moved = False
+        #: guards the two below: `wake` may be called before there is a buffer
+        self._lock = threading.Lock()
+        self._buffer: MessageBuffer | None = None
+        self._is_woken = False
+
+    # ── the protocol ────────────────────────────────────────────────────────────────────────────────────────
+
+    def template(self) -> DataFrame:
+        return self._reading.decode(message_template(self._reading.spark, headers=self._reading.headers))
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
+        return MessagePlan.of(frame, headers=self._reading.headers)
+
+    def next(self, timeout: float) -> StreamBatch | None:
+        from py4j.protocol import Py4JJavaError
+
+        reading = self._reading
+        try:
+            if self._is_behind:
+                return self._large_batch()
+            return self._small_batch(timeout)
+        except Py4JJavaError as error:
+            if (translated := broker_error(error_text(error), reading.offsets.topic)) is not None:
+                raise translated from None
+            raise reading.admin.translate_error(error, reading.offsets.topic) from None
+        except StreamlingError as error:
+            if error.retriable:
+                raise StreamRestart(error.message, retriable=True) from None
+            raise
+
+    def wake(self) -> None:
+        with self._lock:
+            self._is_woken = True
+            if self._buffer is not None:
+                self._buffer.wake()
+
+    def close(self) -> None:
+        if self._buffer is not None:
+            self._buffer.close()
+
+    # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _small_batch(self, timeout: float) -> StreamBatch | None:
+        rows, left, buffer = self._reading.size.rows, self._time_left(), self._filled_buffer()
+        taken = buffer.take(min(timeout, left) if left else timeout, rows if left else 1, rows)
+        if taken is not None:
+            return self._batch({**self.offsets, **taken.offsets}, taken)
+        self._is_behind = rows > BUFFER_MESSAGES and buffer.is_full()
+        return None
+
+    def _large_batch(self) -> StreamBatch | None:
+        rows, left = self._reading.size.rows, self._time_left()
+        ends = self._reading.offsets.latest(self._reading.admin, sorted(self.offsets))
+        available = sum(max(0, end - self.offsets[partition]) for partition, end in ends.items())
+        if left and available < rows:
+            self._filled_buffer().sleep(min(left, _FULL_CHECK))
+            return None
+        is_full = self._buffer is not None and not self._has_moved
+        if available <= BUFFER_MESSAGES and not is_full:
+            self._is_behind = False
+            return None
+        self._has_moved = True
+        return self._batch(end_offsets(self.offsets, ends, rows))
+
+    def _time_left(self) -> float:
+        """Seconds that a batch waits for more messages."""
+        interval = self._reading.size.interval
+        if interval is None or self._last_batch is None:
+            return 0.0
+        return max(0.0, self._last_batch + interval - time.monotonic())
+
+    def _batch(self, after: Mapping[int, int], taken: Taken | None = None) -> StreamBatch:
+        """A batch up to ``after``; ``taken`` are its messages if it is a small one."""
+        before, reading = self.offsets, self._reading
+        self._batch_start, self.offsets, self._last_batch = before, after, time.monotonic()
+        self._current = reading.offsets.position(after, self._current)
+        count = sum(offset - before[partition] for partition, offset in after.items())
+        if taken is not None and not taken.count:
+            return StreamBatch(pa.table({}), self._current, count)
+        rows = SparkRead(lambda _: reading.decode(reading.messages(before, after)))
+        return StreamBatch(rows, self._current, count, None if taken is None else taken.messages)
+
+    def last_messages(self) -> DataFrame:
+        """The messages of the last batch, as Spark reads them."""
+        return self._reading.messages(self._batch_start, self.offsets)
+
+    def _filled_buffer(self) -> MessageBuffer:
+        """The buffer with the messages that follow the last batch."""
+        if self._buffer is None:
+            buffer = self._reading.subscribe(self.offsets)
+            with self._lock:
+                self._buffer = buffer
+                if self._is_woken:
+                    buffer.wake()
+        elif self._has_moved:
+            self._buffer.seek(self.offsets)
+        self._has_moved = False
+        return self._buffer

@@ -1,0 +1,186 @@
+"""Delivers small batches of a stream without a Spark job, as far as the driver can evaluate their plan.
+
+The plan is made once per stream. It contains the decoding of the source and all SQL that follows it as the only
+consumer; a sink that Spark writes may add its own part. What follows receives the rows as Arrow data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from streamling.dataflow.dead_letters import SplitRejectedStep, rejected_rows, valid_rows
+from streamling.dataflow.frame_sink import FrameSinkStep
+from streamling.dataflow.meter import NodeMeter
+from streamling.dataflow.network import FrameStep, Outlet
+from streamling.dataflow.rows import Rows
+from streamling.observe.activity import Edge, passing
+from streamling.plugins.operators import LocalPlan, Stream
+from streamling.spark.counting import row_count
+
+#: takes the number of rows that a counter in the plan has counted
+Report = Callable[[int], None]
+
+
+class LocalDelivery(Protocol):
+    """Delivers the small batches of one stream."""
+
+    def deliver(self, messages: Any) -> None:
+        """Evaluate the plan over ``messages`` (`StreamBatch.messages`) and pass the rows on."""
+
+
+def local_delivery(stream: Stream, rows: Rows, outlet: Outlet, meter: NodeMeter | None) -> LocalDelivery | None:
+    """The delivery that evaluates as many steps as possible; None if the driver cannot evaluate the source's own part.
+    ``rows`` have the plan of the source and no data; ``meter`` is that of the source if rows are to be counted inside
+    the plan."""
+    if isinstance(split := outlet.only_step, SplitRejectedStep):
+        return _RejectingDelivery.of(stream, rows, split, meter)
+    return _longest(stream, _Part(rows, outlet, meter))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The plan from the source to a node: the rows of the node without data, and what takes them."""
+
+    rows: Rows
+    outlet: Outlet
+    #: counts the rows of the node; None: nothing is counted inside the plan
+    meter: NodeMeter | None
+    #: what to do with the counters in the plan, by name
+    reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
+    #: from the source to the node
+    edges: tuple[Edge, ...] = ()
+
+    def with_step(self, step: FrameStep, upstream: str) -> _Part:
+        """The part with one more step."""
+        rows, reports = self.rows, dict(self.reports)
+        if self.meter is not None:
+            name = f"rows_{len(reports)}"
+            reports[name] = (self.meter.count_rows_out, step.meter.count_rows_in)
+            rows = rows.with_frame(rows.frame().observe(name, row_count()))
+        meter = None if self.meter is None else step.meter
+        edges = (*self.edges, *(edge for edge in self.outlet.edges if edge is not None))
+        return _Part(step.transform(upstream, rows), step.outlet, meter, reports, edges)
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Pass the rows of the node on."""
+        with ExitStack() as path:
+            for edge in self.edges:
+                path.enter_context(passing(edge))
+            self.outlet.emit(Rows(self.rows.session, batches=[batch], producer=self.rows.producer))
+
+    def report(self, plan: LocalPlan) -> None:
+        """Report what ``plan`` has counted."""
+        if self.reports:
+            for name, rows in plan.counts().items():
+                for report in self.reports[name]:
+                    report(rows)
+
+
+def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
+    parts = _parts(source)
+    last = parts[-1]
+    if isinstance(sink := last.outlet.only_step, FrameSinkStep):
+        prepared = sink.prepare_local(last.rows)
+        plan = None if prepared is None else stream.local_plan(prepared.frame())
+        if prepared is not None and plan is not None:
+            return _SinkDelivery(plan, prepared, last, sink, _shown(stream, parts))
+    for number, part in reversed(list(enumerate(parts))):
+        if (plan := stream.local_plan(part.rows.frame())) is not None:
+            return _ArrowDelivery(plan, part, _shown(stream, parts[:number]))
+    return None
+
+
+def _shown(stream: Stream, parts: Sequence[_Part]) -> list[_ShownPart]:
+    return [_ShownPart(stream, part) for part in parts]
+
+
+class _ShownPart:
+    """Shows rows of a node that the plan of another one contains."""
+
+    def __init__(self, stream: Stream, part: _Part) -> None:
+        self._part = part
+        self._plan = cache(lambda: stream.local_plan(part.rows.frame()))
+
+    def show(self, messages: Any) -> None:
+        """Evaluate the plan once more if somebody watches the node."""
+        outlet, rows = self._part.outlet, self._part.rows
+        if outlet.is_watched and (plan := self._plan()) is not None:
+            batch = rows.run(lambda: plan.to_arrow(messages))
+            outlet.show(Rows(rows.session, batches=[batch]))
+
+
+def _parts(part: _Part) -> list[_Part]:
+    """The part of the source, and those with one, two … of the SQL steps that follow it."""
+    parts = [part]
+    while isinstance(step := parts[-1].outlet.only_step, FrameStep) and not step.per_batch:
+        parts.append(parts[-1].with_step(step, parts[-1].outlet.node))
+    return parts
+
+
+@dataclass(frozen=True)
+class _ArrowDelivery:
+    """Passes rows on as Arrow data."""
+
+    plan: LocalPlan
+    part: _Part
+    above: Sequence[_ShownPart]
+
+    def deliver(self, messages: Any) -> None:
+        batch = self.part.rows.job(lambda: self.plan.to_arrow(messages))
+        self.part.report(self.plan)
+        if batch.num_rows:
+            self.part.emit(batch)
+        for each in self.above:
+            each.show(messages)
+
+
+@dataclass(frozen=True)
+class _SinkDelivery:
+    """Writes rows with a sink that takes them as they are in the JVM."""
+
+    plan: LocalPlan
+    prepared: Rows
+    part: _Part
+    sink: FrameSinkStep
+    above: Sequence[_ShownPart]
+
+    def deliver(self, messages: Any) -> None:
+        local = self.prepared.job(lambda: self.plan.to_rows(messages))
+        self.part.report(self.plan)
+        if local.count:
+            self.sink.accept_local(local)
+            if self.part.meter is not None:  # the rows that the sink takes are the output of its upstream
+                self.part.meter.count_rows_out(local.count)
+        for each in self.above:
+            each.show(messages)
+
+
+@dataclass(frozen=True)
+class _RejectingDelivery:
+    """Two plans over the same messages: the first finds the rejected rows, the second passes the valid ones on."""
+
+    plan: LocalPlan
+    rejected: Rows
+    split: SplitRejectedStep
+    valid: LocalDelivery
+
+    @classmethod
+    def of(
+        cls, stream: Stream, rows: Rows, split: SplitRejectedStep, meter: NodeMeter | None
+    ) -> _RejectingDelivery | None:
+        rejected = rejected_rows(rows)
+        plan = stream.local_plan(rejected.frame())
+        valid = _longest(stream, _Part(valid_rows(rows), split.outlet, meter))
+        return None if plan is None or valid is None else cls(plan, rejected, split, valid)
+
+    def deliver(self, messages: Any) -> None:
+        batch = self.rejected.job(lambda: self.plan.to_arrow(messages))
+        if batch.num_rows:
+            self.split.send(Rows(self.rejected.session, batches=[batch], producer=self.rejected.producer))
+        self.valid.deliver(messages)

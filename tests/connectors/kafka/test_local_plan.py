@@ -1,0 +1,190 @@
+"""Plans over messages that the driver evaluates: the rows are those of a Spark job, and each batch has its own time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streamling.connectors.kafka.local_plan import MessagePlan, message_template
+from streamling.connectors.kafka.reader import MessageBuffer
+from streamling.dev.topics import Message, create_topic, produce
+from streamling.spark.counting import row_count
+
+pytestmark = [pytest.mark.spark, pytest.mark.services]
+
+_numbers = itertools.count(1)
+
+
+class Bench:
+    """A topic, its messages as the driver has them and as Spark reads them."""
+
+    def __init__(self, spark, kafka) -> None:
+        self.spark = spark
+        self._kafka = kafka
+        self.topic = f"evaluated-{next(_numbers)}"
+        create_topic(kafka.brokers, self.topic)
+        settings = {"bootstrap.servers": kafka.brokers}
+        self.buffer = MessageBuffer(spark, settings, "read_committed", self.topic, {0: 0}, is_whole=True)
+
+    def messages(self, *values: str) -> Any:
+        """New messages."""
+        headers = (("dbz.op", b"u"),)
+        produce(self._kafka.brokers, self.topic, [Message(value.encode(), b"key", headers) for value in values])
+        taken = self.buffer.take(20, len(values), 100)
+        assert taken is not None
+        return taken.messages
+
+    def plan(self, *steps: tuple[str, ...]) -> MessagePlan | None:
+        """A plan of projections (several expressions) and filters (one)."""
+        frame = message_template(self.spark, headers=True)
+        for step in steps:
+            frame = frame.where(*step) if len(step) == 1 else frame.selectExpr(*step)
+        return MessagePlan.of(frame, headers=True)
+
+    def rows(self, plan: MessagePlan | None, *values: str) -> list[dict[str, Any]]:
+        assert plan is not None
+        return plan.to_arrow(self.messages(*values)).to_pylist()
+
+    def read_by_spark(self) -> Any:
+        options = {"kafka.bootstrap.servers": self._kafka.brokers, "subscribe": self.topic, "includeHeaders": "true"}
+        return self.spark.read.format("kafka").options(**options).load()
+
+
+@pytest.fixture
+def bench(spark, kafka) -> Iterator[Bench]:
+    made = Bench(spark, kafka)
+    yield made
+    made.buffer.close()
+
+
+def test_all_columns_of_a_message_are_those_that_spark_reads(bench: Bench) -> None:
+    plan = MessagePlan.of(message_template(bench.spark, headers=True), headers=True)
+    assert plan is not None
+    found = plan.to_arrow(bench.messages("one", "two"))
+    wanted = bench.read_by_spark().toArrow()
+    assert found.schema.equals(wanted.schema, check_metadata=True)
+    assert pa.Table.from_batches([found]).to_pylist() == wanted.to_pylist()
+
+
+def test_types_are_those_of_a_spark_job(bench: Bench) -> None:
+    text = "CAST(value AS STRING)"
+    expressions = (
+        f"CAST({text} AS TINYINT) AS a",
+        f"CAST({text} AS DECIMAL(20, 4)) AS b",
+        f"timestamp_millis(CAST({text} AS BIGINT)) AS c",
+        f"CAST(timestamp_millis(CAST({text} AS BIGINT)) AS TIMESTAMP_NTZ) AS d",
+        f"date_add(DATE'2020-01-01', CAST({text} AS INT)) AS e",
+        f"array({text}, NULL) AS f",
+        f"map({text}, 1.5D) AS g",
+        f"named_struct('x', {text}, 'y', array(1, 2)) AS h",
+        f"{text} = '7' AS i",
+        "value AS j",
+        f"make_dt_interval(0, 0, 0, CAST({text} AS INT)) AS k",
+    )
+    plan = bench.plan(expressions)
+    assert plan is not None
+    found = plan.to_arrow(bench.messages("7", "100"))
+    wanted = bench.read_by_spark().selectExpr(*expressions).toArrow()
+    assert found.schema.equals(wanted.schema, check_metadata=True)
+    assert pa.Table.from_batches([found]).to_pylist() == wanted.to_pylist()
+
+
+def test_filters_and_projections_follow_each_other(bench: Bench) -> None:
+    plan = bench.plan(
+        ("CAST(value AS STRING) AS text", "offset"), ("length(text) > 1",), ("upper(text) AS text", "offset")
+    )
+    assert bench.rows(plan, "a", "bb", "ccc") == [{"text": "BB", "offset": 1}, {"text": "CCC", "offset": 2}]
+    assert bench.rows(plan, "d") == []
+
+
+def test_lists_become_rows(bench: Bench) -> None:
+    items = "from_json(CAST(value AS STRING), 'array<int>')"
+    plan = bench.plan((f"explode({items}) AS item", "offset"))
+    assert bench.rows(plan, "[1, 2]", "[]", "[3]") == [
+        {"item": 1, "offset": 0},
+        {"item": 2, "offset": 0},
+        {"item": 3, "offset": 2},
+    ]
+    outer = bench.plan((f"posexplode_outer({items})", "offset"))
+    assert bench.rows(outer, "[]") == [{"pos": None, "col": None, "offset": 3}]
+
+
+def test_the_current_time_is_that_of_the_batch(bench: Bench) -> None:
+    plan = bench.plan(("now() AS a", "current_date() AS b", "localtimestamp() AS c", "unix_timestamp() AS d"))
+    first, twin = bench.rows(plan, "1", "2")
+    assert first == twin
+    time.sleep(1.1)  # the difference is what the test is about
+    before = datetime.now(UTC)
+    (later,) = bench.rows(plan, "3")
+    assert first["a"] < before <= later["a"] <= datetime.now(UTC)
+    assert later["b"] == later["a"].date()
+    assert later["c"] == later["a"].replace(tzinfo=None)
+    assert later["d"] == int(later["a"].timestamp()) > first["d"]
+
+
+def test_a_condition_on_the_current_time_is_evaluated_for_each_batch(bench: Bench) -> None:
+    plan = bench.plan(("CAST(CAST(value AS STRING) AS TIMESTAMP) AS at", "offset"), ("at <= now()",))
+    soon = datetime.fromtimestamp(time.time() + 2, UTC).isoformat()
+    assert bench.rows(plan, soon) == []
+    deadline = time.monotonic() + 20
+    while not bench.rows(plan, soon):
+        assert time.monotonic() < deadline
+
+
+def test_random_values_do_not_repeat(bench: Bench) -> None:
+    plan = bench.plan(("rand() AS a", "uuid() AS b"))
+    rows = [row for _ in range(3) for row in bench.rows(plan, "1", "2")]
+    assert len({row["a"] for row in rows}) == len({row["b"] for row in rows}) == 6
+
+
+def test_counters_count_the_rows_of_the_last_batch(bench: Bench) -> None:
+    frame = message_template(bench.spark, headers=True).observe("all", row_count())
+    frame = frame.where("length(value) > 1").observe("long", row_count())
+    plan = MessagePlan.of(frame, headers=True)
+    assert plan is not None
+    plan.to_arrow(bench.messages("a", "bb", "ccc"))
+    assert plan.counts() == {"all": 3, "long": 2}
+    plan.to_rows(bench.messages("d"))
+    assert plan.counts() == {"all": 1, "long": 0}
+
+
+def test_a_plan_that_needs_a_job_is_refused(bench: Bench) -> None:
+    from pyspark.sql import functions as f
+
+    template = message_template(bench.spark, headers=True)
+    python = f.udf(lambda value: len(value), "int")
+    for frame in (
+        template.select(python("value")),
+        template.groupBy("partition").count(),
+        template.union(template),
+        template.where("offset = (SELECT 1)"),
+        template.selectExpr("current_time() AS t"),
+    ):
+        assert MessagePlan.of(frame, headers=True) is None
+
+
+def test_an_error_of_an_expression_has_its_text(bench: Bench) -> None:
+    plan = bench.plan(("raise_error(CAST(value AS STRING)) AS x", "offset"))
+    assert plan is not None
+    with pytest.raises(Exception, match="this is wrong"):
+        plan.to_arrow(bench.messages("this is wrong"))
+    with pytest.raises(Exception, match="so is this"):
+        plan.to_arrow(bench.messages("so is this"))
+
+
+def test_json_messages_of_the_source_are_decoded_here(bench: Bench) -> None:
+    from pyspark.sql import functions as f
+
+    from streamling.connectors.kafka.decode.json_decoder import decode_message, field_name
+
+    decoded = decode_message(f.col("value"), [pa.field("id", pa.int64())])
+    frame = message_template(bench.spark, headers=True).select(decoded.alias("row"))
+    plan = MessagePlan.of(frame.selectExpr(f"row.{field_name(0)} AS id"), headers=True)
+    assert bench.rows(plan, json.dumps({"id": 12})) == [{"id": 12}]
