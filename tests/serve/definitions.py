@@ -9,7 +9,7 @@ def csv_to_print(path: Path, sink: str = "out") -> str:
     """Reads files that may be added later, and prints their rows."""
     return f"""
 sources:
-  orders: {{type: file, format: csv, path: "{path}", primary_key: id}}
+  orders: {{type: file, format: csv, path: "{path}", primary_key: id, mode: {{type: continuous, poll_interval: 200ms}}}}
 transforms:
   tagged: {{type: sql, primary_key: id, sql: "SELECT id, '{sink}' AS pipeline FROM orders"}}
 sinks:

@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 
 from tests.harness.commands import QUICK_JVM
 
+#: tests poll
+_UNLIMITED = {"STREAMLING__SERVE__REQUESTS_PER_MINUTE": "100000"}
 _LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -73,7 +75,9 @@ class Client:
         return self.post("/pipelines", {"name": name, "definition": definition, **fields})
 
     def pipeline(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.get(f"/pipelines/default/{name}").json
+        answer = self.get(f"/pipelines/default/{name}")
+        assert answer.status in (200, 404), answer.text
+        found: dict[str, Any] = answer.json
         return found
 
     def state(self, name: str) -> str:
@@ -85,7 +89,7 @@ class ServeProcess:
 
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None, *options: str) -> None:
         self.folder = folder
-        self._env = {**os.environ, **QUICK_JVM, **(env or {})}
+        self._env = {**os.environ, **QUICK_JVM, **_UNLIMITED, **(env or {})}
         self._options = options
         self._process: subprocess.Popen[bytes] | None = None
         self.address = ""

@@ -179,7 +179,7 @@ def test_a_transaction_that_fails_changes_nothing(catalogue, database):
     before = catalogue.create(ORDERS, spec(), ALICE)
     with database.transaction() as execute:
         execute("DROP TABLE {audit}", ())  # its entry follows the record, in the same transaction
-    with pytest.raises(StreamlingError, match="the catalogue in .* cannot be used"):
+    with pytest.raises(StreamlingError, match=r"the catalogue in .* cannot be used"):
         catalogue.put(ORDERS, spec("a"), ALICE)
     assert catalogue.get(ORDERS) == before
     assert Catalogue(database).get(ORDERS) == before

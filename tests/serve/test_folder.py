@@ -56,7 +56,8 @@ def test_an_unchanged_file_is_no_change(tmp_path, catalogue, folder):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"), [("sources: [", "bad.yaml:2:1: a value is expected"), ("resource_size: huge", "resource_size or isolation has")]
+    ("text", "problem"),
+    [("sources: [", "bad.yaml:2:1: a value is expected"), ("resource_size: huge", "resource_size or isolation has")],
 )
 def test_a_bad_file_is_a_problem_of_its_pipeline_only(tmp_path, catalogue, folder, text, problem):
     (tmp_path / "bad.yaml").write_text(text)

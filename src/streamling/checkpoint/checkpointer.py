@@ -164,6 +164,11 @@ class Checkpointer:
             return None
         return self._coordinator.missing()
 
+    def stalled(self, seconds: float) -> str | None:
+        """What the epoch in flight waits for if it has been running for longer than ``seconds``; otherwise None."""
+        elapsed = self._coordinator.elapsed(self._clock.now())
+        return self.missing() if elapsed is not None and elapsed > seconds else None
+
     def _send(self, event: Event) -> None:
         with self._changed:
             self._inbox.append(event)

@@ -60,6 +60,8 @@ log = logging.getLogger(__name__)
 
 #: part of the shutdown budget that is reserved for closing the state, the metrics and Spark
 _RESERVE_SECONDS = 2.0
+#: a checkpoint that takes longer is worth a remark
+_STALLED_SECONDS = 5.0
 #: stack depth that one node of a chain adds to the processing of a batch, and what everything else needs
 _CALLS_PER_NODE, _OTHER_CALLS = 20, 1000
 
@@ -371,9 +373,13 @@ class PipelineRun:
         return self._checkpointer.epoch if self._checkpointer is not None else None
 
     @property
-    def retrying(self) -> str:
-        """Why nodes are retrying; empty if none is."""
-        return self._retrying.causes()
+    def impediment(self) -> str:
+        """What currently keeps rows from being stored: nodes that retry, or a checkpoint that takes unusually long;
+        empty if there is nothing."""
+        if retrying := self._retrying.causes():
+            return retrying
+        waiting = self._checkpointer.stalled(_STALLED_SECONDS) if self._checkpointer is not None else None
+        return f"the checkpoint waits for {waiting}" if waiting else ""
 
     def rows_written(self) -> Mapping[str, int]:
         """Rows per sink, without those that the sink rejected."""

@@ -232,17 +232,20 @@ async def _log_lines(
 ) -> AsyncIterator[str]:
     pipeline, last = str(key), control.logs.last_number(str(key))
     records, quiet = [record for record in control.logs.tail(pipeline, tail) if record.number <= last], 0.0
+    is_over = not follow
     while True:
         for record in records:
             last, quiet = record.number, 0.0
             yield json.dumps(record.as_object(), ensure_ascii=False) + "\n"
-        if not follow or is_stopping() or key not in control.catalogue.records():
+        if is_over:
             return
         await asyncio.sleep(_FOLLOW_SECONDS)
         quiet += _FOLLOW_SECONDS
         if quiet >= _KEEP_ALIVE_SECONDS:
             quiet = 0.0
             yield "\n"
+        # before the records are read: nothing is logged after the pipeline has been removed
+        is_over = is_stopping() or key not in control.catalogue.records()
         records = control.logs.after(pipeline, last)
 
 

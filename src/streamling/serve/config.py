@@ -51,7 +51,7 @@ class Serve(Section):
         description="Environment variables that definitions from the API may use as `${VAR}`; `PIPELINE_*` matches "
         "several.",
     )
-    requests_per_minute: int = Field(default=600, ge=1, description="Most requests per minute and token.")
+    requests_per_minute: int = Field(default=3000, ge=1, description="Most requests per minute and token.")
     tokens: dict[str, Token] = Field(default={}, description="Tokens of the API by the name of their owner.")
 
 

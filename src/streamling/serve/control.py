@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.output.redaction import MASK, redact
+from streamling.output.redaction import MASK
 from streamling.serve.applications import Applications, SecretStore
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.lifecycle import State
 from streamling.serve.logs import LogBook
+from streamling.serve.masking import masked_text, masked_values
 from streamling.serve.model import PipelineKey, PipelineRecord, Specification
 from streamling.serve.problems import problem_objects
 from streamling.serve.rates import RowRates
@@ -77,7 +78,7 @@ class ControlPlane:
 
     def pipeline(self, record: PipelineRecord) -> PipelineObject:
         return PipelineObject(
-            **self._fields(record), definition=redact(record.definition), config=_masked(record.config)
+            **self._fields(record), definition=masked_text(record.definition), config=masked_values(record.config)
         )
 
     def _fields(self, record: PipelineRecord) -> dict[str, Any]:
@@ -119,11 +120,3 @@ class ControlPlane:
                 f"the checkpoint of '{key}' was not complete within {timeout:g} s",
                 "a sink may be slow or unavailable: see the logs of the pipeline",
             )
-
-
-def _masked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _masked(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_masked(each) for each in value]
-    return redact(value) if isinstance(value, str) else value

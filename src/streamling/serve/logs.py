@@ -14,6 +14,8 @@ from streamling.telemetry.logging import current_pipeline
 
 #: records that are kept per pipeline
 CAPACITY = 500
+#: deleted pipelines whose records are kept
+_RETIRED = 100
 #: a longer message is cut: a peer may have written it
 _LONGEST = 4000
 _NODE = "streamling.node."
@@ -40,6 +42,7 @@ class LogBook(logging.Handler):
         super().__init__()
         self._rings: dict[str, deque[LogRecord]] = {}
         self._numbers: dict[str, int] = {}
+        self._retired: deque[str] = deque()
         self._guard = threading.Lock()
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -72,8 +75,11 @@ class LogBook(logging.Handler):
         with self._guard:
             return self._numbers.get(pipeline, 0)
 
-    def forget(self, pipeline: str) -> None:
-        """Drop the records of a pipeline that was deleted."""
+    def retire(self, pipeline: str) -> None:
+        """A pipeline was deleted: its records are kept for whoever follows them, until many others were deleted."""
         with self._guard:
-            self._rings.pop(pipeline, None)
-            self._numbers.pop(pipeline, None)
+            self._retired.append(pipeline)
+            while len(self._retired) > _RETIRED:
+                oldest = self._retired.popleft()
+                self._rings.pop(oldest, None)
+                self._numbers.pop(oldest, None)

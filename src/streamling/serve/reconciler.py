@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 
 #: Seconds between two passes when nobody asks for one: readiness and retries of running pipelines are looked at.
 _PASS_SECONDS = 1.0
+#: For this time after its start, a pipeline is looked at more often until it is ready.
+_CONNECTING_SECONDS, _CONNECTING_PASS_SECONDS = 10.0, 0.1
 #: Seconds before the state of a deleted pipeline is deleted again after a failure.
 _REMOVE_RETRY_SECONDS = 5.0
 #: Deletions that run side by side.
@@ -110,7 +112,14 @@ class Reconciler:
                 self._pass(self._records())
             except Exception:
                 log.exception("the reconciler failed and tries again")
-            self._woken.wait(_PASS_SECONDS)
+            self._woken.wait(self._pause())
+
+    def _pause(self) -> float:
+        """Seconds until the next pass: few while a pipeline that was just started may become ready."""
+        recently = self._clock() - _CONNECTING_SECONDS
+        found = (entry.actual for entry in self._entries.values())
+        connecting = any(each.state is State.RUNNING and not each.ready and each.since > recently for each in found)
+        return _CONNECTING_PASS_SECONDS if connecting else _PASS_SECONDS
 
     def _records(self) -> Mapping[PipelineKey, PipelineRecord]:
         """The records; if the database is unavailable, those of the last pass."""

@@ -68,7 +68,7 @@ class Server:
             catalogue,
             {"shared": self._shared, "process": self._processes},
             partial(delete_state, applications, self._spark.session),
-            on_removed=lambda key: self.logs.forget(str(key)),
+            on_removed=lambda key: self.logs.retire(str(key)),
         )
         catalogue.on_change = self._reconciler.wake
         self._folder = None if settings.dir is None else PipelineFolder(settings.dir, catalogue)

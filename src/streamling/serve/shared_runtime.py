@@ -78,8 +78,8 @@ class SharedHandle:
             busy = ", ".join(run.busy_parts())
             return Report(phase, reason=f"waiting for {busy}" if busy else "")
         if phase is Phase.RUNNING and run is not None:
-            retrying = run.retrying
-            return Report(phase, ready=run.epoch is not None and not retrying, reason=redact(retrying))
+            impediment = run.impediment
+            return Report(phase, ready=run.epoch is not None and not impediment, reason=redact(impediment))
         if error is None:
             return Report(phase)
         return Report(
