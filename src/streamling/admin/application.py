@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from streamling.admin.guard import Guard
 from streamling.admin.routes import pipeline_routes
 from streamling.config import AppConfig
+from streamling.console import mount_console
 from streamling.output.redaction import redact
 from streamling.telemetry.log_book import LogBook
 from streamling.telemetry.prometheus import exposition
@@ -43,6 +44,7 @@ def create_application(run: ObservedRun, config: AppConfig, logs: LogBook) -> AS
             Mount("/admin", routes=pipeline_routes(lambda request: run, lambda request: book)),
         ]
     )
+    mount_console(application, "pipeline")
     token = config.admin_api_token
     secret = None if token is None else token.get_secret_value()
     return Guard(application, host=config.admin_api_host, token=secret)

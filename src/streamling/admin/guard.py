@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streamling.console import is_console_path
+
 #: for probes of the platform, which have no token
 _PUBLIC: Final = ("/healthz", "/readyz")
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -63,7 +65,8 @@ class Guard:
             return 403, "requests from other web sites are not accepted"
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return 403, "requests from other web sites are not accepted"
-        if self._token is not None and path not in _PUBLIC and not self._has_token(headers):
+        is_public = path in _PUBLIC or is_console_path(path)
+        if self._token is not None and not is_public and not self._has_token(headers):
             return 401, "the token is missing or wrong: send the header 'Authorization: Bearer TOKEN'"
         return None
 

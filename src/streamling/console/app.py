@@ -24,8 +24,8 @@ from streamling.plugins.registry import Registry
 
 #: What the console shows: all pipelines of `serve`, or the pipeline of one `run`.
 View = Literal["fleet", "pipeline"]
-PATH = "/console"
-STATIC = Path(__file__).with_name("static")
+_PATH = "/console"
+_STATIC = Path(__file__).with_name("static")
 
 _HEADERS: Mapping[str, str] = {
     # Libraries insert no styles into the document: the editor lives in a shadow root with adopted style sheets. Trusted
@@ -44,7 +44,7 @@ _HEADERS: Mapping[str, str] = {
 
 
 def mount_console(app: Starlette, view: View) -> None:
-    """Serve the console under `PATH` and redirect the root to it. It contains nothing that needs a token."""
+    """Serve the console under `/console` and redirect the root to it. It contains nothing that needs a token."""
 
     async def get_settings(request: Request) -> JSONResponse:
         return JSONResponse({"view": view, "version": __version__})
@@ -53,15 +53,20 @@ def mount_console(app: Starlette, view: View) -> None:
         return JSONResponse(await run_in_threadpool(_schema))
 
     async def to_console(request: Request) -> RedirectResponse:
-        return RedirectResponse(f"{PATH}/")
+        return RedirectResponse(f"{_PATH}/")
 
     routes = [
         Route("/settings.json", get_settings),
         Route("/schema.json", get_schema),
-        Mount("/", StaticFiles(directory=STATIC, html=True)),
+        Mount("/", StaticFiles(directory=_STATIC, html=True)),
     ]
-    app.mount(PATH, Starlette(routes=routes, middleware=[Middleware(_WithHeaders), Middleware(GZipMiddleware)]))
+    app.mount(_PATH, Starlette(routes=routes, middleware=[Middleware(_WithHeaders), Middleware(GZipMiddleware)]))
     app.router.routes.append(Route("/", to_console, include_in_schema=False))
+
+
+def is_console_path(path: str) -> bool:
+    """Whether ``path`` belongs to the console, which everybody may load: it asks for the token itself."""
+    return path in ("/", _PATH) or path.startswith(f"{_PATH}/")
 
 
 @cache

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from streamling.console import is_console_path
 from streamling.serve.access import Access, Principal, RateLimit
 
 Scope = MutableMapping[str, Any]
@@ -17,8 +17,8 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 MAX_BODY_BYTES = 1024 * 1024
-#: for probes of the platform, which have no token, and the pages of the console, which ask for one
-_PUBLIC = re.compile(r"/(healthz|readyz|console(/.*)?)?")
+#: for probes of the platform, which have no token
+_PUBLIC = ("/healthz", "/readyz")
 
 
 class _Rejected(Exception):
@@ -45,7 +45,7 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check_origin(headers)
-            if not _PUBLIC.fullmatch(scope["path"]):
+            if scope["path"] not in _PUBLIC and not is_console_path(scope["path"]):
                 scope["principal"] = self._check_token(headers)
             body = await self._checked_body(scope["method"], headers, receive)
         except _Rejected as rejected:

@@ -35,13 +35,23 @@ async function open(method, path, { body, headers = {}, signal } = {}) {
   if (response.ok) return response;
   if (response.status === 401) unauthorized.forEach((listener) => listener());
   const answer = await response.json().catch(() => ({}));
-  throw new ApiError(response.status, answer.error, answer.problems);
+  // a single run answers with the text and the remedy side by side
+  const { error, remedy, problems } = answer;
+  throw new ApiError(response.status, typeof error === "string" ? { message: error, remedy } : error, problems);
 }
+
+// Numbers with more digits than JavaScript keeps stay as they were written.
+function exact(key, value, { source } = {}) {
+  const isLong = typeof value === "number" && source?.replace(/\D/g, "").length > 15;
+  return isLong && JSON.rawJSON ? JSON.rawJSON(source) : value;
+}
+
+const parse = (text) => JSON.parse(text, exact);
 
 export async function request(method, path, options) {
   const response = await open(method, path, options);
   const text = await response.text();
-  return text ? JSON.parse(text) : null;
+  return text ? parse(text) : null;
 }
 
 export const get = (path, signal) => request("GET", path, { signal });
@@ -61,7 +71,7 @@ async function* pieces(response, separator) {
 // One JSON object per line.
 export async function lines(path, onLine, signal) {
   for await (const line of pieces(await open("GET", path, { signal }), "\n")) {
-    if (line.trim()) onLine(JSON.parse(line));
+    if (line.trim()) onLine(parse(line));
   }
 }
 
@@ -74,7 +84,7 @@ async function readEvents(path, onEvent, signal) {
     const name = fields.find((field) => field[1] === "event")?.[2] ?? "message";
     const data = fields.filter((field) => field[1] === "data").map((field) => field[2]).join("\n");
     if (name === "end") return true;
-    if (data) onEvent(name, JSON.parse(data));
+    if (data) onEvent(name, parse(data));
   }
   return false;
 }
@@ -103,4 +113,7 @@ export async function follow(read, onStatus, signal) {
 }
 
 export const followEvents = (path, onEvent, onStatus, signal) =>
-  follow((opened) => readEvents(path, (name, data) => (name === "open" ? opened() : onEvent(name, data)), signal), onStatus, signal);
+  follow((opened) => {
+    const pass = (name, data) => { if (name === "open") opened(); onEvent(name, data); };
+    return readEvents(path, pass, signal);
+  }, onStatus, signal);

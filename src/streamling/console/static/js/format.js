@@ -45,5 +45,6 @@ export const percent = (share) => `${Math.round((share ?? 0) * 100)} %`;
 // A value of a row as one line of text.
 export function cell(value) {
   if (value === null || value === undefined) return "null";
+  if (JSON.isRawJSON?.(value)) return value.rawJSON;
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }

@@ -8,6 +8,8 @@ const PHASES = [["mark_ms", "mark", "sources note their positions and send marke
   ["flush_ms", "flush", "markers pass the nodes, sinks write everything before them"],
   ["store_ms", "store", "positions are stored and committed"]];
 
+const SHORT = 80;
+
 function PhaseBar({ epoch, longest }) {
   const known = PHASES.map(([key, name]) => [name, epoch.phases?.[key] ?? 0]);
   const text = known.map(([name, value]) => `${name} ${milliseconds(value)}`).join(", ");
@@ -36,17 +38,22 @@ function Timeline({ epoch }) {
     </tbody></table>`;
 }
 
+function Position({ value }) {
+  if (value.length <= SHORT) return value;
+  return html`<details><summary>${value.slice(0, SHORT)} …</summary>${value}</details>`;
+}
+
 function Positions({ positions }) {
   const rows = Object.entries(positions ?? {}).flatMap(([source, entries]) =>
     Object.entries(entries ?? {}).map(([key, value]) => [source, key, cell(value)]));
   if (!rows.length) return html`<p class="muted">This epoch has no positions.</p>`;
   return html`<table class="data"><caption>Positions</caption><thead><tr><th>Source</th><th>Key</th><th>Value</th></tr></thead>
     <tbody>${rows.map(([source, key, value]) => html`<tr key=${source + key}><th scope="row">${source}</th><td class="code">${key}</td>
-      <td class="code">${value}</td></tr>`)}</tbody></table>`;
+      <td class="code"><${Position} value=${value} /></td></tr>`)}</tbody></table>`;
 }
 
 export function Epochs({ base }) {
-  const { data: epochs, error } = usePolling((signal) => get(`${base}/epochs?limit=50`, signal), 2, `${base}/epochs`);
+  const { data: epochs, error } = usePolling((signal) => get(`${base}/epochs?limit=30`, signal), 2, `${base}/epochs`);
   const [chosen, setChosen] = useState(null);
   if (error && !epochs) return html`<${ErrorBox} error=${error} title="Epochs cannot be read" />`;
   if (!epochs) return html`<p class="loading">Loading …</p>`;

@@ -32,9 +32,10 @@ function Overview({ node, fixed }) {
     <${Schema} schema=${fixed?.schema} />`;
 }
 
-function Content({ tab, base, node, fixed }) {
+function Content({ tab, base, node, fixed, upstreams }) {
   switch (tab) {
-    case "rows": return html`<${LiveRows} key=${node.name} base=${base} node=${node.name} />`;
+    case "rows": return html`<${LiveRows} key=${node.name} base=${base} node=${node.name}
+      nodes=${node.kind === "sink" ? upstreams : [node.name]} />`;
     case "letters": return html`<${DeadLetters} key=${node.name} base=${base} node=${node.name} />`;
     case "logs": return html`<${Logs} key=${node.name} base=${base} node=${node.name} />`;
     case "definition": return fixed?.definition
@@ -44,7 +45,7 @@ function Content({ tab, base, node, fixed }) {
   }
 }
 
-export function NodePanel({ base, node, fixed, onClose }) {
+export function NodePanel({ base, node, fixed, upstreams, onClose }) {
   const [tab, setTab] = useState("overview");
   const heading = useRef();
   useEffect(() => heading.current.focus({ preventScroll: matchMedia("(min-width: 1100px)").matches }), [node.name]);
@@ -54,6 +55,6 @@ export function NodePanel({ base, node, fixed, onClose }) {
       <p class="muted">${node.kind} · ${node.type}${fixed?.description ? ` · ${fixed.description}` : ""}</p></div>
       <${Button} icon="close" kind="quiet" label="Close details" onClick=${onClose} /></div>
     <${Tabs} id="node" label="Details of ${node.name}" tabs=${TABS} selected=${tab} onSelect=${setTab} />
-    <div class="tab-panel" role="tabpanel" id="node-panel" aria-labelledby="node-tab-${tab}"><${Content} tab=${tab} base=${base} node=${node} fixed=${fixed} /></div>
+    <div class="tab-panel" role="tabpanel" id="node-panel" aria-labelledby="node-tab-${tab}"><${Content} tab=${tab} base=${base} node=${node} fixed=${fixed} upstreams=${upstreams} /></div>
   </aside>`;
 }

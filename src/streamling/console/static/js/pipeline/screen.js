@@ -79,7 +79,8 @@ function Topology({ base, topology, fixed, selected, onSelect }) {
     <div class="workspace ${node ? "with-panel" : ""}">
       <section class="card graph-card" aria-label="Topology"><div class="card-head"><h2>Topology</h2><${Legend} /></div>
         <${TopologyGraph} nodes=${nodes} edges=${topology.edges} selected=${selected} onSelect=${onSelect} /></section>
-      ${node && html`<${NodePanel} base=${base} node=${node} fixed=${fixed[node.name]} onClose=${() => {
+      ${node && html`<${NodePanel} base=${base} node=${node} fixed=${fixed[node.name]}
+        upstreams=${topology.edges.filter((edge) => edge.to === node.name).map((edge) => edge.from)} onClose=${() => {
         onSelect(null);
         document.querySelector(`[data-node="${CSS.escape(node.name)}"]`)?.focus();
       }} />`}
