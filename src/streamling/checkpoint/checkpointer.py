@@ -30,6 +30,7 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
+from streamling.observe.epochs import EpochLog
 from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
@@ -77,7 +78,9 @@ class Checkpointer:
         clock: Clock,
         timeout: float = 300,
         metrics: Metrics | None = None,
+        epochs: EpochLog | None = None,
     ) -> None:
+        self._epochs = epochs or EpochLog()
         self._flows = dict(flows)
         self._state = state
         self._on_finalized = on_finalized
@@ -199,6 +202,9 @@ class Checkpointer:
         now = self._clock.now()
         if isinstance(event, Ack):
             self._measure_ack(event, now)
+            self._epochs.acked(event.sink, event.epoch)
+        elif isinstance(event, Marked):
+            self._epochs.marked(event.flow, event.epoch, event.position)
         for action in self._coordinator.handle(event, now):
             self._do(action)
 
@@ -207,6 +213,8 @@ class Checkpointer:
             case Marker():
                 log.debug("checkpoint %d%s started", action.epoch, " (final)" if action.terminal else "")
                 self._count("checkpoint_markers_sent", len(self._flows))
+                self._epochs.started(action.epoch, action.terminal, self._coordinator.awaited())
+                self._gauge_in_flight(1)
                 with self._changed:
                     self._begun = action.epoch
                 for flow in self._flows.values():
@@ -217,11 +225,14 @@ class Checkpointer:
                 self._finalize(action)
             case Failure():
                 self._count("checkpoint_epochs_failed")
+                self._epochs.failed()
+                self._gauge_in_flight(0)
                 self._on_failure(action.error)
             case Warn():
                 log.warning(action.message)
 
     def _store(self, action: Store) -> Event:
+        self._epochs.storing(action.epoch)
         try:
             self._state.put_many(action.entries)
         except Exception as error:
@@ -238,14 +249,20 @@ class Checkpointer:
             self._changed.notify_all()
         self._count("checkpoint_epochs_succeeded")
         self._count("checkpoint_finalizers_sent")
+        self._gauge_in_flight(0)
         if self._metrics:
             self._metrics.latency("checkpoint_epoch_duration", action.seconds)
+        self._epochs.finalized(action.epoch, action.seconds)
 
     def _measure_ack(self, ack: Ack, now: float) -> None:
         elapsed = self._coordinator.elapsed(now)
         if self._metrics and elapsed is not None:
             self._metrics.count("checkpoint_acks_received")
             self._metrics.latency("checkpoint_per_sink_ack_latency", elapsed, {"sink": ack.sink})
+
+    def _gauge_in_flight(self, epochs: int) -> None:
+        if self._metrics:
+            self._metrics.gauge("checkpoint_epochs_in_flight", epochs)
 
     def _count(self, name: str, value: int = 1) -> None:
         if self._metrics:

@@ -179,7 +179,7 @@ def _run(
         else:
             shutdown.drain(run)
             with reporting_metrics(run.metrics, config, metrics_file, os.environ):
-                _flow(run, runtime, timings, f"{pipeline.file} is running ({config.application_id})")
+                _flow(run, runtime, timings, config)
     return ExitCode.OK
 
 
@@ -191,15 +191,22 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
     return None if is_local(config.spark.master) else WorkerCheck(session, needs_python=run.needs_python_workers)
 
 
-def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, started: str) -> None:
+def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig) -> None:
     """Run until the end."""
+    from streamling.admin.server import admin_server
     from streamling.cli.watch import show_progress
 
-    run.on_first_rows(lambda: timings.mark("first rows at a sink"))
-    with show_progress(run), runtime.explaining_failures(), _prepare_next_start(runtime):
-        run.start()
-        log.info(started)
-        run.wait()
+    with admin_server(run, runtime.session(), config) as admin:
+
+        def on_first_rows() -> None:
+            timings.mark("first rows at a sink")
+            admin.first_rows()
+
+        run.on_first_rows(on_first_rows)
+        with show_progress(run), runtime.explaining_failures(), _prepare_next_start(runtime):
+            run.start()
+            log.info("%s is running (%s)", run.pipeline.file, config.application_id)
+            run.wait()
     written = run.summary()
     reason = f": {run.stop_reason}" if run.stop_reason else ""
     log.info("finished%s%s", reason, f"; rows: {written}" if written else "")

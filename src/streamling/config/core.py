@@ -79,8 +79,6 @@ class SecretStore(Section):
 class LiveDataInspect(Section):
     """Rows shown per node."""
 
-    no_effect = "this version has no admin API"
-
     records_per_topology_node: int = Field(default=15, ge=1, description="Rows kept per node.")
     refresh_in_secs: float = Field(default=30, gt=0, description="Time window of these rows.")
 
@@ -170,36 +168,31 @@ class CoreConfig(Section):
     backpressure_event_threshold_ms: int = Field(
         default=100,
         ge=0,
-        json_schema_extra=no_effect("this version does not count back-pressure events"),
-        description="No effect: this version does not count back-pressure events.",
+        description="A node that waits longer than this for a node downstream counts as one backpressure event.",
     )
     preview_tolerant_mode: bool = Field(
         default=False,
-        json_schema_extra=no_effect("this version has no preview"),
-        description="No effect: this version has no preview.",
+        description="Keep the process and its admin API after a failure, so that the error can be read at "
+        "`/admin/error`.",
     )
 
     live_data_inspect_enabled: bool = Field(
         default=False,
-        json_schema_extra=no_effect("this version has no admin API"),
-        description="Serve rows of running nodes; no effect in this version, which has no admin API.",
+        description="Keep rows of all nodes for the admin API, also while nobody watches them; otherwise only rows "
+        "that are in Python anyway.",
     )
     live_data_inspect: LiveDataInspect = Field(default=LiveDataInspect())
-    admin_api_host: str = Field(
-        default="127.0.0.1",
-        json_schema_extra=no_effect("this version has no admin API"),
-        description="Address the admin API listens on.",
-    )
+    admin_api_enabled: bool = Field(default=True, description="Serve the admin API while a pipeline runs.")
+    admin_api_host: str = Field(default="127.0.0.1", description="Address the admin API listens on.")
     admin_api_port: int = Field(
         default=3000,
         ge=0,
         le=65535,
-        json_schema_extra=no_effect("this version has no admin API"),
-        description="Port of the admin API; 0: any free port.",
+        description="Port of the admin API; 0: any free port. If the port is not set and 3000 is taken, a free one "
+        "is used.",
     )
     admin_api_token: SecretStr | None = Field(
         default=None,
-        json_schema_extra=no_effect("this version has no admin API"),
         description="Bearer token; required if the admin API listens on an address other than loopback.",
     )
     secrets: dict[str, SecretStr] = Field(

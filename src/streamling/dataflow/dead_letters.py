@@ -14,12 +14,13 @@ import pyarrow as pa
 from streamling.dataflow.lane import Work
 from streamling.dataflow.network import Outlet, Port, Step
 from streamling.dataflow.rows import Rows
+from streamling.observe.dead_letters import RecentDeadLetters
 from streamling.plugins.rejects import REJECT_COLUMN, RejectedRows, dead_letter_batch
 
 
-def rejecting_outlet(outlet: Outlet, node: str, dead_letters: Step) -> Outlet:
+def rejecting_outlet(outlet: Outlet, node: str, dead_letters: Step, recent: RecentDeadLetters) -> Outlet:
     """An outlet for rows with a column `REJECT_COLUMN`: the valid ones are passed on to ``outlet``."""
-    return Outlet(node, [SplitRejectedStep(outlet, node, dead_letters)])
+    return Outlet(node, [SplitRejectedStep(outlet, node, dead_letters, recent)])
 
 
 class SplitRejectedStep:
@@ -27,11 +28,12 @@ class SplitRejectedStep:
 
     wants_frame = True
 
-    def __init__(self, outlet: Outlet, node: str, dead_letters: Step) -> None:
+    def __init__(self, outlet: Outlet, node: str, dead_letters: Step, recent: RecentDeadLetters) -> None:
         #: takes the valid rows
         self.outlet = outlet
-        self._node = node
+        self.name = node
         self._dead_letters = dead_letters
+        self._recent = recent
         #: if the valid rows are loaded into this process anyway, Spark need not cache them: half the CPU time
         self._in_python = not outlet.side_outputs and not any(step.wants_frame for step in outlet.steps)
 
@@ -45,9 +47,10 @@ class SplitRejectedStep:
         """Send rejected rows, with the fields of `REJECT_COLUMN` as columns, to the dead-letter sink."""
         for batch in rejected.batches():
             letters = dead_letter_batch(
-                self._node, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
+                self.name, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
             )
-            self._dead_letters.accept(self._node, Rows(rejected.session, batches=[letters], producer=rejected.producer))
+            self._recent.add(self.name, letters)
+            self._dead_letters.accept(self.name, Rows(rejected.session, batches=[letters], producer=rejected.producer))
 
     def ports(self) -> Sequence[Port]:
         return [*self._dead_letters.ports(), *self.outlet.ports()]
@@ -91,9 +94,17 @@ class DeadLetterOutput:
     """Connects one instance of an operator with the dead-letter sink of its node."""
 
     def __init__(
-        self, feeder: str, rejected: RejectedRows, sink: Step, rows: Callable[[str, pa.RecordBatch], Rows]
+        self,
+        feeder: str,
+        node: str,
+        rejected: RejectedRows,
+        sink: Step,
+        rows: Callable[[str, pa.RecordBatch], Rows],
+        recent: RecentDeadLetters,
     ) -> None:
         self._feeder = feeder
+        self._node = node
+        self._recent = recent
         self._rejected = rejected
         self._sink = sink
         self._rows = rows
@@ -104,6 +115,7 @@ class DeadLetterOutput:
     def send(self) -> None:
         """Send the rows that have been rejected so far."""
         for batch in self._rejected.take():
+            self._recent.add(self._node, batch)
             self._sink.accept(self._feeder, self._rows(self._feeder, batch))
 
     def mark(self, epoch: int) -> None:

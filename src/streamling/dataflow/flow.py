@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.dataflow.network import Outlet
 from streamling.errors import StreamlingError
+from streamling.observe.activity import Activity
 from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import OP_COLUMN, AnySource, Position
@@ -50,6 +51,7 @@ class Flow(ABC):
         on_marked: OnMarked,
         on_end: Callable[[str], None],
         on_failure: Callable[[StreamlingError], None],
+        activity: Activity,
     ) -> None:
         self.name = name
         self.node = node
@@ -59,6 +61,9 @@ class Flow(ABC):
         self._on_marked = on_marked
         self._on_end = on_end
         self._on_failure = on_failure
+        self._activity = activity
+        #: whether no batch is delivered until it is reset
+        self._on_hold = False
         self._paused = threading.Event()
         self._closed = threading.Event()
         self._wake = threading.Event()
@@ -96,6 +101,11 @@ class Flow(ABC):
         self._paused.set()
         self._wake_up()
 
+    def hold(self, on_hold: bool) -> None:
+        """Deliver no batches, until this is called again with False; markers are still sent. Returns immediately."""
+        self._on_hold = on_hold
+        self._wake_up()
+
     def close(self, timeout: float) -> bool:
         """End the flow once the current batch has been delivered; False if that took longer than ``timeout``."""
         self.pause()
@@ -130,7 +140,7 @@ class Flow(ABC):
 
     @property
     def _held_back(self) -> bool:
-        return self.gate is not None and not self.gate.is_open()
+        return self._on_hold or (self.gate is not None and not self.gate.is_open())
 
     def restart(self, timeout: float) -> bool:
         """Restart the source's stream at its position, if it has one; False if the current batch was not delivered
@@ -143,7 +153,8 @@ class Flow(ABC):
             self._call_source(self.source.open)
             opened = True
             self._position = self._call_source(self.source.restore)
-            self._flow()
+            with self._activity.thread():
+                self._flow()
         except (Exception, SystemExit) as error:
             self._fail(error)
         finally:
@@ -174,7 +185,8 @@ class Flow(ABC):
 
     def _idle(self, seconds: float | None) -> None:
         """Sleep, but wake up for markers and commits."""
-        self._wake.wait(seconds)
+        with self._activity.waiting("starved"):
+            self._wake.wait(seconds)
         self._wake.clear()
         self._handle_requests()
 

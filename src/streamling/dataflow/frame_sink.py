@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from streamling.dataflow.row_observation import RowObservation
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import OnAck
 from streamling.errors import StreamlingError
+from streamling.observe.activity import work_in_spark
 from streamling.pipeline.error_locations import node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, LocalRows
@@ -41,6 +43,10 @@ class FrameSinkStep:
         #: False once Spark has not reported a count: the sink does not compute the frame that it receives
         self._countable = True
 
+    @property
+    def name(self) -> str:
+        return self.node.name
+
     def open(self) -> None:
         with node_errors(self.node):
             self.operator.open()
@@ -50,8 +56,14 @@ class FrameSinkStep:
             self.operator.close()
 
     def accept(self, upstream: str, rows: Rows) -> None:
+        began = time.monotonic()
         with self._lock:
             count = self._take(rows)
+        elapsed = self._meter.activity.last_seconds = time.monotonic() - began
+        if rows.on_elapsed is None:
+            work_in_spark(self._meter.activity, elapsed)
+        else:  # Spark has worked for the SQL above at the same time, in one plan
+            self._meter.activity.add_work(elapsed)
         if count is None:
             rows.on_count(self._count)
         else:
@@ -59,6 +71,7 @@ class FrameSinkStep:
 
     def _count(self, rows: int) -> None:
         """``rows`` rows have been written."""
+        self._meter.activity.last_rows = rows
         self._meter.count_rows_in(rows)
         self._meter.count_rows_out(rows)
         self._limit.take(rows)
@@ -76,8 +89,10 @@ class FrameSinkStep:
 
     def accept_local(self, rows: LocalRows) -> None:
         """Write the rows of a small batch, which `prepare_local` has been applied to."""
+        began = time.monotonic()
         with self._lock, node_errors(self.node, "writing"):
             self.operator.write_local(rows)
+        work_in_spark(self._meter.activity, time.monotonic() - began)
         self._count(rows.count)
 
     def _take(self, rows: Rows) -> int | None:

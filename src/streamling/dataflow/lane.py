@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,6 +19,7 @@ import pyarrow as pa
 from streamling.checkpoint.clock import Clock
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.errors import NodeLabel, StreamlingError
+from streamling.observe.activity import Activity, blocked_by_queue
 from streamling.threads import ContextThread
 
 #: Batches that may wait in front of a lane. One being written, one ready and one being read are enough to overlap
@@ -74,15 +76,20 @@ class Lane:
         *,
         rebatcher: Rebatcher,
         clock: Clock,
+        activity: Activity,
         on_failure: Callable[[StreamlingError], None],
+        on_passed: Callable[[int, float], None],
         queue_length: int = QUEUE_LENGTH,
     ) -> None:
+        """``on_passed`` is called with an epoch and the seconds that it took to pass its marker on."""
         self.node = node
         self._work = work
         self._feeders: set[str] = set()
         self._rebatcher = rebatcher
         self._clock = clock
+        self._activity = activity
         self._on_failure = on_failure
+        self._on_passed = on_passed
         self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
         self._arrived: dict[int, set[str]] = {}
         self._finalized: int | None = None
@@ -128,7 +135,24 @@ class Lane:
         except queue.Full:
             return  # it is busy and checks after the current item
 
+    @property
+    def queued(self) -> int:
+        """Batches and markers that wait."""
+        return self._queue.qsize()
+
+    @property
+    def queue_length(self) -> int:
+        return self._queue.maxsize
+
     def _put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
+        if not self._failed.is_set():
+            try:
+                self._queue.put_nowait(item)
+            except queue.Full:
+                with blocked_by_queue():
+                    self._wait_and_put(item)
+
+    def _wait_and_put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
         while not self._failed.is_set():
             try:
                 self._queue.put(item, timeout=_POLL)
@@ -143,7 +167,8 @@ class Lane:
         try:
             self._work.open(self._wake)
             opened = True
-            self._loop()
+            with self._activity.thread():
+                self._loop()
         except (Exception, SystemExit) as error:
             self._failed.set()
             self._on_failure(StreamlingError.wrap(error, "").of_node(self.node))
@@ -180,7 +205,12 @@ class Lane:
                 self._drain()
                 due = None
             try:
-                return self._queue.get(timeout=due)
+                return self._queue.get_nowait()
+            except queue.Empty:
+                pass
+            try:
+                with self._activity.waiting("starved"):
+                    return self._queue.get(timeout=due)
             except queue.Empty:
                 continue
 
@@ -194,8 +224,10 @@ class Lane:
         if arrived >= self._feeders:
             # epochs that were dropped for a terminal one never complete here: remove them as well
             self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
+            began = time.monotonic()
             self._drain()
             self._work.mark(mark.epoch)
+            self._on_passed(mark.epoch, time.monotonic() - began)
         elif len(arrived) == 1:
             self._work.alignment_started(mark.epoch)
 

@@ -6,15 +6,20 @@ consumer; a sink that Spark writes may add its own part. What follows receives t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol
+
+import pyarrow as pa
 
 from streamling.dataflow.dead_letters import SplitRejectedStep, rejected_rows, valid_rows
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import FrameStep, Outlet
 from streamling.dataflow.rows import Rows
+from streamling.observe.activity import Edge, passing
 from streamling.plugins.operators import LocalPlan, Stream
 from streamling.spark.counting import row_count
 
@@ -48,6 +53,8 @@ class _Part:
     meter: NodeMeter | None
     #: what to do with the counters in the plan, by name
     reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
+    #: from the source to the node
+    edges: tuple[Edge, ...] = ()
 
     def with_step(self, step: FrameStep, upstream: str) -> _Part:
         """The part with one more step."""
@@ -57,7 +64,15 @@ class _Part:
             reports[name] = (self.meter.count_rows_out, step.meter.count_rows_in)
             rows = rows.with_frame(rows.frame().observe(name, row_count()))
         meter = None if self.meter is None else step.meter
-        return _Part(step.transform(upstream, rows), step.outlet, meter, reports)
+        edges = (*self.edges, *(edge for edge in self.outlet.edges if edge is not None))
+        return _Part(step.transform(upstream, rows), step.outlet, meter, reports, edges)
+
+    def emit(self, batch: pa.RecordBatch) -> None:
+        """Pass the rows of the node on."""
+        with ExitStack() as path:
+            for edge in self.edges:
+                path.enter_context(passing(edge))
+            self.outlet.emit(Rows(self.rows.session, batches=[batch], producer=self.rows.producer))
 
     def report(self, plan: LocalPlan) -> None:
         """Report what ``plan`` has counted."""
@@ -74,11 +89,30 @@ def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
         prepared = sink.prepare_local(last.rows)
         plan = None if prepared is None else stream.local_plan(prepared.frame())
         if prepared is not None and plan is not None:
-            return _SinkDelivery(plan, prepared, last, sink)
-    for part in reversed(parts):
+            return _SinkDelivery(plan, prepared, last, sink, _shown(stream, parts))
+    for number, part in reversed(list(enumerate(parts))):
         if (plan := stream.local_plan(part.rows.frame())) is not None:
-            return _ArrowDelivery(plan, part)
+            return _ArrowDelivery(plan, part, _shown(stream, parts[:number]))
     return None
+
+
+def _shown(stream: Stream, parts: Sequence[_Part]) -> list[_ShownPart]:
+    return [_ShownPart(stream, part) for part in parts]
+
+
+class _ShownPart:
+    """Shows rows of a node that the plan of another one contains."""
+
+    def __init__(self, stream: Stream, part: _Part) -> None:
+        self._part = part
+        self._plan = cache(lambda: stream.local_plan(part.rows.frame()))
+
+    def show(self, messages: Any) -> None:
+        """Evaluate the plan once more if somebody watches the node."""
+        outlet, rows = self._part.outlet, self._part.rows
+        if outlet.is_watched and (plan := self._plan()) is not None:
+            batch = rows.run(lambda: plan.to_arrow(messages))
+            outlet.show(Rows(rows.session, batches=[batch]))
 
 
 def _parts(part: _Part) -> list[_Part]:
@@ -95,13 +129,15 @@ class _ArrowDelivery:
 
     plan: LocalPlan
     part: _Part
+    above: Sequence[_ShownPart]
 
     def deliver(self, messages: Any) -> None:
-        rows = self.part.rows
-        batch = rows.job(lambda: self.plan.to_arrow(messages))
+        batch = self.part.rows.job(lambda: self.plan.to_arrow(messages))
         self.part.report(self.plan)
         if batch.num_rows:
-            self.part.outlet.emit(Rows(rows.session, batches=[batch], producer=rows.producer))
+            self.part.emit(batch)
+        for each in self.above:
+            each.show(messages)
 
 
 @dataclass(frozen=True)
@@ -112,6 +148,7 @@ class _SinkDelivery:
     prepared: Rows
     part: _Part
     sink: FrameSinkStep
+    above: Sequence[_ShownPart]
 
     def deliver(self, messages: Any) -> None:
         local = self.prepared.job(lambda: self.plan.to_rows(messages))
@@ -120,6 +157,8 @@ class _SinkDelivery:
             self.sink.accept_local(local)
             if self.part.meter is not None:  # the rows that the sink takes are the output of its upstream
                 self.part.meter.count_rows_out(local.count)
+        for each in self.above:
+            each.show(messages)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from streamling.observe.activity import Activity, work_in_spark
+from streamling.observe.live_rows import NodeRows
 from streamling.plugins.context import Metrics
 
 #: recorded for every node but sinks at the start, so that the series exists before the first batch
@@ -12,7 +14,19 @@ class NodeMeter:
     """Measures one node. ``sub_plan`` is a prefix under which the same values are recorded again, as those of the plan
     inside the node: dashboards made for DataFusion expect it."""
 
-    def __init__(self, metrics: Metrics, *, takes: bool, computes: bool, sub_plan: str | None = None) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        activity: Activity,
+        live_rows: NodeRows | None,
+        *,
+        takes: bool,
+        computes: bool,
+        sub_plan: str | None = None,
+    ) -> None:
+        self.activity = activity
+        #: shows some of the node's rows to people; None if it has no output
+        self.live_rows = live_rows
         self._metrics = metrics
         self._prefixes = ("",) if sub_plan is None else ("", sub_plan)
         self.count_rows_out(0)
@@ -28,8 +42,14 @@ class NodeMeter:
         self._count("output_rows", rows)
 
     def record_elapsed(self, seconds: float) -> None:
+        self.activity.last_seconds = seconds
         for prefix in self._prefixes:
             self._metrics.latency(f"{prefix}elapsed_compute", seconds)
+
+    def record_plan(self, seconds: float) -> None:
+        """Spark has worked on a batch, and this thread has waited for it."""
+        self.record_elapsed(seconds)
+        work_in_spark(self.activity, seconds)
 
     def _count(self, name: str, rows: int) -> None:
         for prefix in self._prefixes:

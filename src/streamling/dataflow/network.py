@@ -8,8 +8,9 @@ rows can reach, after the rows.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import Any, Protocol
 
 from streamling.dataflow.lane import Lane
@@ -17,8 +18,12 @@ from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.routing import Router
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import SideOutputStep
+from streamling.errors import StreamlingError
+from streamling.observe.activity import Edge, passing
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameTransform
+
+log = logging.getLogger(__name__)
 
 
 class Port(Protocol):
@@ -33,6 +38,10 @@ class Step(Protocol):
     """Takes the rows of a node."""
 
     wants_frame: bool
+
+    @property
+    def name(self) -> str:
+        """The name of its node."""
 
     def accept(self, upstream: str, rows: Rows) -> None: ...
 
@@ -55,6 +64,8 @@ class Outlet:
         self.steps = steps
         self.side_outputs = side_outputs
         self._meter = meter
+        #: one per step; None if nothing is measured here
+        self.edges = [None if meter is None else Edge(meter.activity, step.name) for step in steps]
         # rows that a consumer loads into Python are counted there
         self._observing = observing and all(step.wants_frame for step in steps)
 
@@ -67,6 +78,7 @@ class Outlet:
         """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
         if self._meter is not None:
             rows.on_count(self._meter.count_rows_out)
+            rows.on_count(self._meter.activity.count_batch)
         if self._observing:
             rows.observe()
         if len(self.steps) > 1 and any(step.wants_frame for step in self.steps):
@@ -75,11 +87,30 @@ class Outlet:
             with ExitStack() as stack:
                 for side in self.side_outputs:
                     stack.enter_context(side.showing(self.node, rows))
-                for step in self.steps:
-                    step.accept(self.node, rows)
+                for step, edge in zip(self.steps, self.edges, strict=True):
+                    with nullcontext() if edge is None else passing(edge):
+                        step.accept(self.node, rows)
             rows.settle()
+            self.show(rows)
         finally:
             rows.unpersist()
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether rows that stay in Spark would be shown to somebody."""
+        live = None if self._meter is None else self._meter.live_rows
+        return live is not None and live.wanted(in_python=False) > 0
+
+    def show(self, rows: Rows) -> None:
+        """Show some of ``rows`` to those who watch the node."""
+        live = None if self._meter is None else self._meter.live_rows
+        wanted = 0 if live is None else live.wanted(in_python=rows.in_python)
+        if live is None or not wanted:
+            return
+        try:
+            live.offer(*rows.head(wanted))
+        except StreamlingError as error:  # the rows have been delivered: this must not stop the pipeline
+            log.debug("%s: rows cannot be shown: %s", self.node, error)
 
     def ports(self) -> list[Port]:
         """Every port that rows of this node reach without passing through a lane, each once."""
@@ -107,6 +138,10 @@ class FrameStep:
         self.meter = meter
 
     @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
     def per_batch(self) -> bool:
         """Whether every batch needs its own plan, so that the driver cannot evaluate it for small batches. The empty
         frames that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
@@ -130,7 +165,7 @@ class FrameStep:
         if self.node.options.instance_count > 1 and not self.outlet.side_outputs:  # they need the rows in source order
             frame = frame.repartition(self.node.options.instance_count, *self.node.primary_key)
         return Rows(
-            rows.session, frame=frame, lineage=lineage, producer=rows.producer, on_elapsed=self.meter.record_elapsed
+            rows.session, frame=frame, lineage=lineage, producer=rows.producer, on_elapsed=self.meter.record_plan
         )
 
     def ports(self) -> Sequence[Port]:
@@ -147,6 +182,10 @@ class LaneStep:
         self.lanes = lanes
         self._router = router
         self._meter = meter
+
+    @property
+    def name(self) -> str:
+        return self.node.name
 
     def accept(self, upstream: str, rows: Rows) -> None:
         rows.on_count(self._meter.count_rows_in)

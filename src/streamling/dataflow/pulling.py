@@ -77,6 +77,8 @@ class PullingFlow(Flow, Generic[SourceT]):
             rows = self._rows(batch)
             rows.on_count(self._delivered)
             self._outlet.emit(rows)
+        else:
+            self._activity.count_batch(0)
         if self._dead_letters is not None:
             self._dead_letters.send()
         self._position = batch.position

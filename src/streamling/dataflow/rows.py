@@ -98,6 +98,16 @@ class Rows:
             self._report_count(self.count)
         return self._batches
 
+    def head(self, rows: int) -> tuple[pa.RecordBatch, float]:
+        """The first rows, and the seconds that Spark needed to compute them again. For rows that stay in Spark, this is
+        a job of its own."""
+        if self._batches is not None:
+            return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
+        began = time.monotonic()
+        table = self.run(lambda: self.frame().limit(rows).toArrow())
+        batches = table.combine_chunks().to_batches()
+        return (batches[0] if batches else pa.record_batch({})), time.monotonic() - began
+
     @property
     def in_python(self) -> bool:
         return self._batches is not None

@@ -146,7 +146,8 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
-            batch = self._call_source(lambda: stream.next(self._patience))
+            with self._activity.waiting("starved"):
+                batch = self._call_source(lambda: stream.next(self._patience))
             if batch is not None:
                 self._take(batch, local)
             if self._is_watched:

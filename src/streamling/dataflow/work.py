@@ -39,7 +39,10 @@ class SinkWork:
         allowed = self._limit.take(batch.num_rows)
         self._refused |= allowed < batch.num_rows
         if allowed:
+            began = time.monotonic()
             self._sink.write(batch.slice(0, allowed))
+            activity = self._meter.activity
+            activity.last_rows, activity.last_seconds = allowed, time.monotonic() - began
             self._taken += allowed
             self._measure()
         if self._refused:  # the pipeline ends here, and no marker will make the last rows durable
@@ -146,3 +149,5 @@ class TransformWork:
             rows = as_declared(result, self._schema)
             if rows.num_rows:
                 self._outlet.emit(self._rows(self._lane, rows))
+            else:
+                self._meter.activity.count_batch(0)

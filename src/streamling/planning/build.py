@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from streamling.dataflow.streamed_flow import StreamedFlow
 from streamling.dataflow.table_gate import TableFeed, TableGate, awaited_tables
 from streamling.dataflow.work import SinkWork, TransformWork
 from streamling.errors import StreamlingError
+from streamling.observe.observer import RunObserver
 from streamling.pipeline.error_locations import add_location
 from streamling.pipeline.model import Node
 from streamling.planning.execution_graph import Callbacks, ExecutionGraph
@@ -52,6 +54,7 @@ class Builder:
     callbacks: Callbacks
     clock: Clock
     row_limit: int | None
+    observer: RunObserver
     #: whether rows that stay in Spark are counted too, which costs time there
     observing: bool = False
     #: batches that may wait in front of a node
@@ -84,12 +87,14 @@ class Builder:
             "on_marked": self.callbacks.on_marked,
             "on_end": self.callbacks.on_end,
             "on_failure": self.callbacks.on_failure,
+            "activity": self.observer.activities[node.name],
         }
         match source:
             case StreamedSource():
                 stream = {"stream_outlet": outlet, "meter": self._meter(node.name) if self.observing else None}
                 if node.dead_letters is not None:
-                    stream["stream_outlet"] = rejecting_outlet(outlet, node.name, self._step(node.dead_letters))
+                    letters, recent = self._step(node.dead_letters), self.observer.dead_letters
+                    stream["stream_outlet"] = rejecting_outlet(outlet, node.name, letters, recent)
                 return StreamedFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks | stream)
             case Source():
                 return PulledFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks)
@@ -210,7 +215,9 @@ class Builder:
             work,
             rebatcher=Rebatcher(*planned.operator.batching()),
             clock=self.clock,
+            activity=self.observer.activities[planned.node.name],
             on_failure=lambda error: self.callbacks.on_failure(add_location(error, planned.node)),
+            on_passed=partial(self.observer.epochs.passed, _instance_name(planned, number)),
             queue_length=self.queue_length(planned.node),
         )
 
@@ -226,13 +233,16 @@ class Builder:
         name, rejected = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejected_rows
         if name is None or rejected is None:
             return None
-        return DeadLetterOutput(feeder, rejected, self._step(name), self._rows)
+        node, recent = operator.context.name, self.observer.dead_letters
+        return DeadLetterOutput(feeder, node, rejected, self._step(name), self._rows, recent)
 
     def _meter(self, name: str) -> NodeMeter:
         if name not in self._meters:
             planned = self.analysis.nodes[name]
             self._meters[name] = NodeMeter(
                 planned.operator.context.metrics,
+                self.observer.activities[name],
+                self.observer.live_rows.of(name),
                 takes=planned.node.kind.has_input,
                 computes=planned.node.kind.has_output,
                 sub_plan=planned.operator.sub_plan_metrics,

@@ -156,13 +156,18 @@ def _node(
         flush_interval=node.options.flush_interval,
         bounded=None if source is None else source.bounded,
         state_keys=() if source is None else tuple(source.state_keys()),
-        options=_masked(dump(node.options)),
+        options=shown_options(node),
     )
 
 
 def _column(column: pa.Field) -> ColumnDescription:
     unknown = (column.metadata or {}).get(b"streamling.type") == b"unknown"
     return ColumnDescription(column.name, "?" if unknown else str(column.type))
+
+
+def shown_options(node: Node) -> Any:
+    """The fields of ``node`` as set in the file, without secrets."""
+    return _masked(dump(node.options))
 
 
 def _masked(value: Any) -> Any:

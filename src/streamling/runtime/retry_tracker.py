@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from streamling.errors import StreamlingError
 
 
@@ -17,6 +19,11 @@ class RetryTracker:
             self._errors.pop(node, None)
         else:
             self._errors[node] = error
+
+    @property
+    def errors(self) -> Mapping[str, StreamlingError]:
+        """The errors that are being retried, by node."""
+        return dict(self._errors)
 
     def causes(self, verb: str = "is retrying") -> str:
         """The nodes that retry, and why; empty if there are none."""

@@ -14,6 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,6 +27,7 @@ from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
+from streamling.observe.observer import RunObserver
 from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node, Pipeline
@@ -47,6 +49,7 @@ from streamling.runtime.retry_tracker import RetryTracker
 from streamling.runtime.status import RunStatus, sum_known, total_progress
 from streamling.spark.master import is_local
 from streamling.state.backend import StateBackend
+from streamling.telemetry.logging import RunScope, current_run
 from streamling.telemetry.metrics import PIPELINE
 from streamling.telemetry.tags import add_own_labels, create_store
 
@@ -92,6 +95,9 @@ class PipelineRun:
         self._spark_settings = spark_settings or {}
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
+        #: what can be seen of the run while it runs
+        self.observer = RunObserver(pipeline, config, registry, self.metrics)
+        self.metrics.before_snapshot(self._report_queues)
         self._shared = shared or SharedResources()
         #: columns that each node has reported as dropped
         self._dropped_columns: dict[str, dict[str, object]] = {}
@@ -102,6 +108,9 @@ class PipelineRun:
         self.stop_reason: str | None = None
         self._deadline: float | None = None
         self._keep_position = False
+        #: whether sources are paused, and whether everything has been closed
+        self.is_on_hold = self.has_ended = False
+        self.started_at: datetime | None = None
         self._running: set[str] = set()
         self._graph = ExecutionGraph()
         self._checkpointer: Checkpointer | None = None
@@ -226,6 +235,7 @@ class PipelineRun:
     def start(self) -> None:
         """Open sinks and sources and let data flow; returns immediately."""
         assert self.analysis is not None, "analyse first"
+        current_run.set(RunScope(self._config.application_id, lambda: self.observer.epochs.last))
         self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
         callbacks = Callbacks(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
@@ -244,6 +254,7 @@ class PipelineRun:
             callbacks,
             self._clock,
             self._config.num_records_before_stop,
+            self.observer,
             self._count_in_spark,
             self._queue_length,
         ).build()
@@ -260,7 +271,9 @@ class PipelineRun:
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
             metrics=self.metrics.of(PIPELINE),
+            epochs=self.observer.epochs,
         )
+        self.started_at = datetime.now(UTC)
         self._open_steps()
         for lane in self._graph.lanes:
             lane.start()
@@ -288,8 +301,20 @@ class PipelineRun:
         seconds."""
         return self._checkpoints.checkpoint(timeout)
 
+    def hold(self, on_hold: bool) -> None:
+        """Deliver no batches until this is called with False; checkpoints continue. Returns immediately."""
+        self.is_on_hold = on_hold
+        for flow in self._graph.flows.values():
+            flow.hold(on_hold)
+
     def wait(self) -> None:
         """Wait for the end and clean up. Raises the failure of the pipeline."""
+        try:
+            self._wait()
+        finally:
+            self.has_ended = True
+
+    def _wait(self) -> None:
         with self._changed:
             self._changed.wait_for(lambda: self._failure or self.stop_reason or not self._running)
         for flow in self._graph.flows.values():
@@ -305,6 +330,29 @@ class PipelineRun:
     def operators(self, node: str) -> Sequence[Operator[Any]]:
         """The operators that run ``node``, one per instance."""
         return self._graph.operators[node]
+
+    @property
+    def graph(self) -> ExecutionGraph:
+        """The running parts; empty before the start."""
+        return self._graph
+
+    @property
+    def failure(self) -> StreamlingError | None:
+        """Why the run has failed."""
+        return self._failure
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def has_source_ended(self, node: str) -> bool:
+        """Whether the source ``node`` has delivered its last row."""
+        return not any(flow.node.name == node and name in self._running for name, flow in self._graph.flows.items())
+
+    @property
+    def retries(self) -> Mapping[str, StreamlingError]:
+        """The errors that nodes are retrying."""
+        return self._retrying.errors
 
     def status(self) -> RunStatus:
         """May be called from any thread at any time."""
@@ -378,6 +426,13 @@ class PipelineRun:
         found, config = self._registry.get(node.kind, node.type), self._config
         own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
         return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH
+
+    def _report_queues(self) -> None:
+        queued: dict[str, int] = {}
+        for lane in self._graph.lanes:
+            queued[lane.node.name] = queued.get(lane.node.name, 0) + lane.queued
+        for name, batches in queued.items():
+            self.observer.activities[name].report_queue(batches)
 
     # ── callbacks of the parts ───────────────────────────────────────────────────────────────────────────────
 

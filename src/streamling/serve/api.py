@@ -12,6 +12,7 @@ from fastapi import APIRouter, Body, Depends, FastAPI, Header, Path, Query, Requ
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from streamling import __version__
+from streamling.console import mount_console
 from streamling.output.redaction import add_secrets
 from streamling.serve.access import Principal
 from streamling.serve.api_errors import ApiError, add_error_handlers
@@ -21,6 +22,7 @@ from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.lifecycle import State
 from streamling.serve.model import PipelineKey, PipelineRecord, Specification, StateOnDelete
+from streamling.serve.observation import observation_routes
 from streamling.serve.paging import page_of
 from streamling.serve.schemas import (
     AuditList,
@@ -60,6 +62,8 @@ def create_api(control: ControlPlane, is_ready: Callable[[], bool], is_stopping:
     add_error_handlers(api)
     api.include_router(_pipelines(control, is_stopping), prefix=PREFIX)
     api.include_router(_others(control), prefix=PREFIX)
+    api.router.routes.append(observation_routes(control, PREFIX))
+    mount_console(api, "fleet")
 
     @api.get("/healthz", include_in_schema=False)
     async def healthz() -> dict[str, str]:

@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+from streamling.admin.pipeline import ObservedPipeline
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.output.redaction import MASK
 from streamling.serve.applications import Applications, SecretStore
@@ -104,6 +105,11 @@ class ControlPlane:
 
     def state(self, key: PipelineKey) -> State:
         return self._reconciler.actual(key).state
+
+    def observed(self, key: PipelineKey) -> ObservedPipeline | None:
+        """The pipeline with what it shows about itself; None if it does not run in this process."""
+        handle = self._reconciler.handle(key)
+        return None if handle is None else handle.observed()
 
     def is_ready(self, key: PipelineKey) -> bool:
         return self._reconciler.actual(key).ready

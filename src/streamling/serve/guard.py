@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from streamling.console import is_console_path
 from streamling.serve.access import Access, Principal, RateLimit
 
 Scope = MutableMapping[str, Any]
@@ -44,7 +45,7 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check_origin(headers)
-            if scope["path"] not in _PUBLIC:
+            if scope["path"] not in _PUBLIC and not is_console_path(scope["path"]):
                 scope["principal"] = self._check_token(headers)
             body = await self._checked_body(scope["method"], headers, receive)
         except _Rejected as rejected:

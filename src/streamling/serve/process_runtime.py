@@ -81,6 +81,9 @@ class ProcessHandle:
     def measure(self) -> Measures:
         return self._measures
 
+    def observed(self) -> None:
+        return None
+
     def unload(self) -> None:
         self._send({"unload": True})
         timer = threading.Timer(self._budget + _KILL_SECONDS, self.kill)

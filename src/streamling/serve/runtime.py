@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from streamling.admin.pipeline import ObservedPipeline
 from streamling.serve.model import PipelineKey, Size
 
 
@@ -75,6 +76,9 @@ class PipelineHandle(Protocol):
 
     def measure(self) -> Measures:
         """Numbers for people; may be called in any phase."""
+
+    def observed(self) -> ObservedPipeline | None:
+        """What the pipeline shows about itself; None if it has not started or runs elsewhere."""
 
     def unload(self) -> None:
         """Request a drain: work in progress is finished, the position is stored. The phase becomes ``ENDED``."""

@@ -12,6 +12,8 @@ from contextlib import ExitStack
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
+from streamling.runtime.memory import jvm_megabytes
+from streamling.runtime.observed import ObservedRun
 from streamling.runtime.run import PipelineRun
 from streamling.serve.applications import Applications, definition_file
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
@@ -62,6 +64,7 @@ class SharedHandle:
         self._lock = threading.Lock()
         self._resources = ExitStack()
         self._run: PipelineRun | None = None
+        self._observed: ObservedRun | None = None
         self._phase = Phase.STARTING
         self._error: StreamlingError | None = None
         self._unloaded = threading.Event()
@@ -101,6 +104,10 @@ class SharedHandle:
             threads=costs.threads,
             cpu_seconds=costs.cpu_seconds,
         )
+
+    def observed(self) -> ObservedRun | None:
+        with self._lock:
+            return self._observed if self._has_started else None
 
     def unload(self) -> None:
         self._unloaded.set()
@@ -151,6 +158,12 @@ class SharedHandle:
         self._resources.enter_context(reporting_metrics(run.metrics, app.config, None, os.environ))
         run.on_finish(self._finish)
         self._run = run
+        self._observed = ObservedRun(
+            run,
+            name=spec.key.name,
+            application_id=spec.key.application_id,
+            jvm_megabytes=lambda: jvm_megabytes(session),
+        )
         run.start()
         return run
 

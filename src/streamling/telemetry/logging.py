@@ -6,9 +6,10 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from streamling.output.printable import printable, printable_json, printable_lines
@@ -27,6 +28,24 @@ _NAMES = {"WARNING": "WARN", "CRITICAL": "ERROR"}
 
 #: The pipeline that the current thread works for; only a process with several pipelines sets it.
 current_pipeline: ContextVar[str] = ContextVar("current_pipeline", default="")
+
+
+@dataclass(frozen=True)
+class RunScope:
+    """The run that the current thread works for."""
+
+    pipeline: str
+    #: the last epoch that was started; None before the first
+    epoch: Callable[[], int | None]
+
+
+current_run: ContextVar[RunScope | None] = ContextVar("current_run", default=None)
+
+
+def pipeline_of_thread() -> str:
+    """The pipeline that the current thread works for; empty if for none."""
+    run = current_run.get()
+    return current_pipeline.get() or ("" if run is None else run.pipeline)
 
 
 def configure_logging(log_format: str, level: str) -> None:
@@ -94,16 +113,18 @@ class _TextFormatter(logging.Formatter):
 
 class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        line = {
+        line: dict[str, str | int] = {
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": _NAMES.get(record.levelname, record.levelname),
             "target": record.name,
             "message": record.getMessage(),
         }
-        if pipeline := current_pipeline.get():
+        if pipeline := pipeline_of_thread():
             line["pipeline"] = pipeline
         if record.name.startswith("streamling.node."):
             line["node"] = record.name.removeprefix("streamling.node.")
+        if (run := current_run.get()) is not None and (epoch := run.epoch()) is not None:
+            line["epoch"] = epoch
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
         return printable_json(json.dumps(line, ensure_ascii=False))

@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -61,6 +61,11 @@ class MetricStore:
         self._kinds: dict[str, Kind] = {}
         self._series: dict[SeriesKey, _Value] = {}
         self._lock = threading.Lock()
+        self._hooks: tuple[Callable[[], None], ...] = ()
+
+    def before_snapshot(self, hook: Callable[[], None]) -> None:
+        """Call ``hook`` before every snapshot: it records what is only measured when somebody asks."""
+        self._hooks = (*self._hooks, hook)
 
     def add_tags(self, node: str, tags: Mapping[str, str]) -> None:
         """Add ``tags`` to all series of ``node``, including existing ones; the newest value of a tag wins."""
@@ -79,6 +84,8 @@ class MetricStore:
 
     def snapshot(self) -> list[Series]:
         """Everything measured so far."""
+        for hook in self._hooks:
+            hook()
         with self._lock:
             return [
                 Series(key[1], self._kinds[key[1]], self._all_tags(key), value.read(), key)

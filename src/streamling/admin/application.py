@@ -1,0 +1,50 @@
+"""The ASGI application of one run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp
+
+from streamling.admin.guard import Guard
+from streamling.admin.routes import pipeline_routes
+from streamling.config import AppConfig
+from streamling.console import mount_console
+from streamling.output.redaction import redact
+from streamling.telemetry.log_book import LogBook
+from streamling.telemetry.prometheus import exposition
+
+if TYPE_CHECKING:
+    from streamling.runtime.observed import ObservedRun
+
+
+def create_application(run: ObservedRun, config: AppConfig, logs: LogBook) -> ASGIApp:
+    """Probes, metrics, and the routes of the pipeline under `/admin`."""
+
+    async def healthz(request: Request) -> Response:
+        return JSONResponse({"status": "ok"})
+
+    async def readyz(request: Request) -> Response:
+        return JSONResponse({"status": run.state}, 200 if run.is_ready else 503)
+
+    def metrics(request: Request) -> Response:
+        text = exposition(run.measurements(), {"service_instance_id": config.application_id})
+        return PlainTextResponse(redact(text), media_type="text/plain; version=0.0.4")
+
+    book = logs, config.application_id
+    application = Starlette(
+        routes=[
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+            Mount("/admin", routes=pipeline_routes(lambda request: run, lambda request: book)),
+        ]
+    )
+    mount_console(application, "pipeline")
+    token = config.admin_api_token
+    secret = None if token is None else token.get_secret_value()
+    return Guard(application, host=config.admin_api_host, token=secret)

@@ -1,0 +1,109 @@
+"""Rows of nodes as server-sent events: first those that are kept, then new ones, sampled."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+from starlette.concurrency import run_in_threadpool
+
+from streamling.admin.events import KEEP_ALIVE_SECONDS, event
+from streamling.admin.pipeline import ObservedPipeline
+from streamling.errors import StreamlingError
+from streamling.observe.row_filter import RowFilter
+from streamling.output.redaction import redact
+
+_POLL_SECONDS: Final = 0.1
+_MOST_PER_SECOND: Final = 10_000
+#: of a request that names no rate
+_USUAL_PER_SECOND: Final = 100
+
+
+@dataclass(frozen=True)
+class LiveDataRequest:
+    """The parameters of a request."""
+
+    nodes: tuple[str, ...]
+    selection: RowFilter
+    #: rows per second and node; None: those that are kept
+    per_second: float | None
+
+    @classmethod
+    def of(cls, pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> LiveDataRequest:
+        names = tuple(name.strip() for name in parameters.get("topology_node_keys", "").split(",") if name.strip())
+        if not names:
+            raise StreamlingError.user("the parameter 'topology_node_keys' is missing: name the nodes to watch")
+        for name in names:
+            _check_node(pipeline, name)
+        kinds = frozenset(kind.strip() for kind in parameters.get("kinds", "").split(",") if kind.strip())
+        return cls(names, RowFilter.of(parameters.get("filter"), kinds), _per_second(parameters.get("per_second")))
+
+
+def _check_node(pipeline: ObservedPipeline, name: str) -> None:
+    if name in pipeline.live_rows:
+        return
+    if not pipeline.has_node(name):
+        raise StreamlingError.user(f"there is no node '{name}' in this pipeline")
+    upstreams = " or ".join(f"'{each}'" for each in pipeline.upstreams(name))
+    raise StreamlingError.user(
+        f"'{name}' has no output", remedy=f"watch {upstreams}, whose rows it takes" if upstreams else None
+    )
+
+
+def _per_second(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= _MOST_PER_SECOND:
+        raise StreamlingError.user(f"the parameter 'per_second' is '{text}', which is not between 0 and 10000")
+    return number
+
+
+def live_data(pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> AsyncIterator[str]:
+    """The events that answer a request; raises if it is invalid."""
+    return _events(pipeline, LiveDataRequest.of(pipeline, parameters))
+
+
+async def _events(pipeline: ObservedPipeline, request: LiveDataRequest) -> AsyncIterator[str]:
+    rows, last_sent = pipeline.live_rows, time.monotonic()
+    with rows.listening(request.nodes, per_second=request.per_second, whole=request.selection.selects) as listener:
+        yield ": rows follow\n\n"
+        for name in request.nodes:
+            for batch in rows.stored(name):
+                for text in await run_in_threadpool(_texts, name, batch, request, newest_first=True):
+                    yield text
+        while True:
+            ended = pipeline.has_ended
+            for name, batch in listener.take().items():
+                for text in await run_in_threadpool(_texts, name, batch, request):
+                    last_sent = time.monotonic()
+                    yield text
+            if ended:
+                yield event("end", {"reason": "the pipeline has ended"})
+                return
+            if time.monotonic() - last_sent >= KEEP_ALIVE_SECONDS:
+                last_sent = time.monotonic()
+                yield ": keep-alive\n\n"
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _texts(node: str, batch: pa.RecordBatch, request: LiveDataRequest, *, newest_first: bool = False) -> list[str]:
+    from streamling.types.json import json_rows
+
+    selected = request.selection.apply(batch).slice(0, int(max(1, request.per_second or _USUAL_PER_SECOND)))
+    rows = [redact(text) for text in json_rows(selected)]
+    return list(_row_events(node, rows[::-1] if newest_first else rows))
+
+
+def _row_events(node: str, rows: list[str]) -> Iterator[str]:
+    key = json.dumps(node, ensure_ascii=False)
+    for row in rows:
+        yield f'data: {{"topology_node_key": {key}, "data": {row}}}\n\n'

@@ -1,0 +1,84 @@
+// The topology: nodes are buttons over a drawing of the edges.
+import { count, percent, rate } from "../format.js";
+import { useMedia, useWidth } from "../hooks.js";
+import { html, Icon, StateBadge, useMemo, useRef } from "../ui.js";
+import { layoutOf, NODE } from "./layout.js";
+
+const SHARES = ["busy", "blocked", "starved"];
+const SMALLEST = 0.7;
+
+export function ShareBar({ node }) {
+  const text = SHARES.map((share) => `${share} ${percent(node[share])}`).join(", ");
+  return html`<span class="shares" role="img" aria-label=${text} title=${text}>
+    ${SHARES.map((share) => html`<span key=${share} class="share ${share}" style=${{ width: `${Math.min(1, node[share] ?? 0) * 100}%` }} />`)}
+  </span>`;
+}
+
+function speech(node) {
+  const reason = node.status_reason ? `, ${node.status_reason}` : "";
+  return `${node.kind} ${node.name}, type ${node.type}, ${node.status}${reason}, ${rate(node.rate_out ?? node.rate_in)} rows. Show details`;
+}
+
+function Node({ node, place, isSelected, onSelect }) {
+  const flow = node.kind === "sink" ? node.rate_in : node.rate_out;
+  return html`<button type="button" class="node ${node.status} ${node.kind}" data-node=${node.name} aria-label=${speech(node)}
+    aria-pressed=${isSelected ? "true" : "false"} onClick=${() => onSelect(node.name)}
+    style=${{ left: `${place.left}px`, top: `${place.top}px`, width: `${NODE.width}px`, height: `${NODE.height}px` }}>
+    <span class="node-name"><${Icon} name=${node.kind} /><span class="clip">${node.name}</span>
+      ${node.instances > 1 && html`<span class="instances" title="Instances">×${node.instances}</span>`}</span>
+    <span class="node-type clip">${node.type}${node.description ? ` · ${node.description}` : ""}</span>
+    <span class="node-line"><${StateBadge} state=${node.status} /><span class="number">${rate(flow)}</span></span>
+    <${ShareBar} node=${node} />
+  </button>`;
+}
+
+function Edge({ edge, drawing }) {
+  return html`<g class="edge ${edge.rate > 0 ? "moving" : ""}">
+    <path d=${drawing.path} class="edge-line" marker-end="url(#arrow)" />
+    <text x=${drawing.x} y=${drawing.y - 6} text-anchor="middle">${rate(edge.rate)}</text>
+  </g>`;
+}
+
+export function TopologyGraph({ nodes, edges, selected, onSelect }) {
+  const isNarrow = useMedia("(max-width: 720px)");
+  const shape = JSON.stringify([nodes.map((node) => node.name), edges.map((edge) => [edge.from, edge.to]), isNarrow]);
+  const drawing = useMemo(() => layoutOf(nodes, edges, isNarrow), [shape]);
+  const holder = useRef();
+  const width = useWidth(holder);
+  // wide graphs shrink until they fit, or as long as they are readable
+  const zoom = width ? Math.min(1, Math.max(SMALLEST, width / drawing.width)) : 1;
+  const size = { width: `${drawing.width}px`, height: `${drawing.height}px`, zoom: String(zoom) };
+  return html`<div class="graph-scroll" ref=${holder}><div class="graph" style=${size}>
+    <svg width=${drawing.width} height=${drawing.height} aria-hidden="true">
+      <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="8" markerHeight="8" orient="auto-start-reverse">
+        <path d="M0 0 8 4 0 8z" class="arrow" /></marker></defs>
+      ${edges.map((edge, index) => html`<${Edge} key=${`${edge.from} ${edge.to}`} edge=${edge} drawing=${drawing.edges[index]} />`)}
+    </svg>
+    ${nodes.map((node) => html`<${Node} key=${node.name} node=${node} place=${drawing.nodes[node.name]}
+      isSelected=${node.name === selected} onSelect=${onSelect} />`)}
+  </div></div>`;
+}
+
+export function Legend() {
+  return html`<ul class="legend" aria-label="Legend">
+    <li><span class="share busy" />busy: works on rows</li>
+    <li><span class="share blocked" />blocked: waits for the next node</li>
+    <li><span class="share starved" />starved: waits for rows</li>
+  </ul>`;
+}
+
+// The same numbers as a table, sorted like the graph.
+export function NodesTable({ nodes, onSelect }) {
+  return html`<div class="scroll-x" tabindex="0" role="region" aria-label="Nodes"><table class="data">
+    <thead><tr><th>Node</th><th>Status</th><th>Time spent</th><th class="number">Rows in</th><th class="number">Rows out</th>
+      <th class="number">Batch</th><th class="number">Queue</th><th class="number">Lag</th><th class="number">Rejected</th></tr></thead>
+    <tbody>${nodes.map((node) => html`<tr key=${node.name}>
+      <th scope="row"><button type="button" class="link" onClick=${() => onSelect(node.name)}>${node.name}</button>
+        <span class="muted small">${node.kind} ${node.type}</span></th>
+      <td><${StateBadge} state=${node.status} /></td><td><${ShareBar} node=${node} /></td>
+      <td class="number">${count(node.rows_in)}</td><td class="number">${count(node.rows_out)}</td>
+      <td class="number">${node.batch ? `${count(node.batch.rows)} in ${Math.round(node.batch.ms)} ms` : "–"}</td>
+      <td class="number">${node.queue ? `${node.queue.length} of ${node.queue.capacity}` : "–"}</td>
+      <td class="number">${count(node.lag)}</td><td class="number">${count(node.rejected)}</td>
+    </tr>`)}</tbody></table></div>`;
+}

@@ -1,0 +1,4 @@
+"""What a running pipeline shows: where its time goes, its epochs, some of its rows.
+
+The engine reports to these objects. They hold a bounded amount of data, never block, and do nothing periodically.
+"""

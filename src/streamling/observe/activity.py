@@ -1,0 +1,202 @@
+"""What the nodes of a run spend their time on: work, waiting for rows, or waiting for a node downstream.
+
+A node that runs on threads of its own (a source, or a node in lanes) measures its waits; the rest of its time is work.
+The work of a node that Spark runs is measured instead, because it has no thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Literal
+
+from streamling.plugins.context import Metrics
+
+WaitState = Literal["blocked", "starved"]
+
+#: the waits of a node that waits for rows: no node downstream is involved
+NO_DOWNSTREAM = ""
+
+
+@dataclass(frozen=True)
+class TimeSpent:
+    """Seconds since the start, of all instances of a node together."""
+
+    alive: float = 0.0
+    busy: float = 0.0
+    starved: float = 0.0
+    #: by the node that was waited for
+    blocked: Mapping[str, float] | None = None
+
+    @property
+    def blocked_total(self) -> float:
+        return sum((self.blocked or {}).values())
+
+
+@dataclass
+class _Wait:
+    state: WaitState
+    downstream: str
+    #: start of the wait, and of the part of it that has not been added yet
+    began: float
+    since: float
+
+
+class Activity:
+    """The time of one node. All methods may be called from any thread."""
+
+    def __init__(self, metrics: Metrics, *, kind: str = "native", event_seconds: float = 0.1) -> None:
+        """``kind`` is the tag `execution_kind`. A wait for a node downstream that takes at least ``event_seconds``
+        counts as a backpressure event."""
+        self._metrics = metrics
+        self._tags = {"execution_kind": kind}
+        self._event_seconds = event_seconds
+        self._lock = threading.Lock()
+        self._threads: dict[int, float] = {}
+        self._ended = 0.0
+        self._waits: list[_Wait] = []
+        self._seconds: dict[tuple[WaitState, str], float] = {}
+        #: milliseconds that have been counted, as whole numbers
+        self._counted: dict[tuple[WaitState, str], int] = {}
+        self._work = 0.0
+        self._delegated = 0.0
+        self._empty_batches = 0
+        #: rows of the last batch, and how long it took
+        self.last_rows, self.last_seconds = 0, 0.0
+
+    # ── threads ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def thread(self) -> Iterator[None]:
+        """The current thread works for the node while the block runs."""
+        with self._lock:
+            self._threads[threading.get_ident()] = time.monotonic()
+        _here.owner = self
+        try:
+            yield
+        finally:
+            _here.owner = None
+            with self._lock:
+                self._ended += time.monotonic() - self._threads.pop(threading.get_ident())
+
+    @contextmanager
+    def waiting(self, state: WaitState, downstream: str = NO_DOWNSTREAM) -> Iterator[None]:
+        """A thread of the node waits while the block runs."""
+        now = time.monotonic()
+        wait = _Wait(state, downstream, now, now)
+        with self._lock:
+            self._waits.append(wait)
+        try:
+            yield
+        finally:
+            now = time.monotonic()
+            with self._lock:
+                self._waits.remove(wait)
+                self._add(wait, now)
+            self._record(state, now - wait.began)
+
+    def add_work(self, seconds: float) -> None:
+        """Spark has worked for the node."""
+        with self._lock:
+            self._work += seconds
+
+    def delegate(self, seconds: float) -> None:
+        """A thread of the node has waited while Spark worked for another node."""
+        with self._lock:
+            self._delegated += seconds
+
+    def count_batch(self, rows: int) -> None:
+        """The node has produced or written a batch."""
+        self.last_rows = rows
+        if rows == 0:
+            self._metrics.count("node_empty_batch", 1, self._tags)
+        if rows == 0 or self._empty_batches:
+            self._empty_batches = 0 if rows else self._empty_batches + 1
+            self._metrics.gauge("node_empty_streak", self._empty_batches, self._tags)
+
+    def report_queue(self, batches: int) -> None:
+        """So many batches wait in front of all instances of the node."""
+        self._metrics.gauge("node_inflight_buffered", batches, self._tags)
+
+    # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def spent(self) -> TimeSpent:
+        """The time so far, with that of waits that have not ended."""
+        now = time.monotonic()
+        with self._lock:
+            for wait in self._waits:
+                self._add(wait, now)
+            alive = self._ended + sum(now - began for began in self._threads.values())
+            starved = self._seconds.get(("starved", NO_DOWNSTREAM), 0.0)
+            blocked = {name: seconds for (state, name), seconds in self._seconds.items() if state == "blocked"}
+            work, delegated = self._work, self._delegated
+        if not alive:
+            return TimeSpent(0.0, work, 0.0, blocked)
+        busy = max(0.0, alive - starved - sum(blocked.values()) - delegated)
+        return TimeSpent(alive, busy, starved, blocked)
+
+    def _add(self, wait: _Wait, now: float) -> None:
+        key = wait.state, wait.downstream
+        seconds = self._seconds[key] = self._seconds.get(key, 0.0) + now - wait.since
+        wait.since = now
+        new = int(seconds * 1000) - self._counted.get(key, 0)
+        self._counted[key] = self._counted.get(key, 0) + new
+        tags = {**self._tags, "state": wait.state, "downstream_id": wait.downstream}
+        self._metrics.count("node_wait", new, tags)
+
+    def _record(self, state: WaitState, seconds: float) -> None:
+        if state == "starved":
+            self._metrics.latency("node_idle_wait", seconds, self._tags)
+            return
+        self._metrics.latency("node_backpressure_wait", seconds, self._tags)
+        if seconds >= self._event_seconds:
+            self._metrics.count("node_backpressure_events", 1, self._tags)
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Where rows pass from one node to another."""
+
+    activity: Activity
+    downstream: str
+
+
+class _Here(threading.local):
+    """What the current thread does."""
+
+    def __init__(self) -> None:
+        self.owner: Activity | None = None
+        self.edges: list[Edge] = []
+
+
+_here = _Here()
+
+
+def work_in_spark(activity: Activity, seconds: float) -> None:
+    """Spark has worked for a node, and the current thread has waited for it."""
+    activity.add_work(seconds)
+    if _here.owner is not None:
+        _here.owner.delegate(seconds)
+
+
+@contextmanager
+def passing(edge: Edge) -> Iterator[None]:
+    """The current thread passes rows along ``edge`` while the block runs. Blocks may be nested: rows of a node that
+    Spark runs are passed on by the thread of its source."""
+    _here.edges.append(edge)
+    try:
+        yield
+    finally:
+        _here.edges.pop()
+
+
+@contextmanager
+def blocked_by_queue() -> Iterator[None]:
+    """The current thread waits for a full queue while the block runs: all nodes on its path are blocked."""
+    with ExitStack() as waits:
+        for edge in _here.edges:
+            waits.enter_context(edge.activity.waiting("blocked", edge.downstream))
+        yield

@@ -1,0 +1,42 @@
+"""What the engine reports about one run, in one place."""
+
+from __future__ import annotations
+
+from streamling.config import AppConfig
+from streamling.observe.activity import Activity
+from streamling.observe.dead_letters import RecentDeadLetters
+from streamling.observe.epochs import EpochLog
+from streamling.observe.live_rows import LiveRows
+from streamling.pipeline.model import Node, Pipeline
+from streamling.plugins.registry import Registry
+from streamling.telemetry.metrics import MetricStore
+
+
+class RunObserver:
+    """Everything that is observed about one run, apart from its metrics."""
+
+    def __init__(self, pipeline: Pipeline, config: AppConfig, registry: Registry, metrics: MetricStore) -> None:
+        settings = config.live_data_inspect
+        self.activities = {node.name: _activity(node, config, registry, metrics) for node in pipeline}
+        self.epochs = EpochLog()
+        self.dead_letters = RecentDeadLetters()
+        self.live_rows = LiveRows(
+            [node.name for node in pipeline if node.kind.has_output and node.options.emits_rows],
+            settings.records_per_topology_node,
+            settings.refresh_in_secs,
+            always=config.live_data_inspect_enabled,
+        )
+        metrics.before_snapshot(self._add_running_waits)
+
+    def _add_running_waits(self) -> None:
+        for activity in self.activities.values():
+            activity.spent()
+
+
+def _activity(node: Node, config: AppConfig, registry: Registry, metrics: MetricStore) -> Activity:
+    found = registry.get(node.kind, node.type)
+    return Activity(
+        metrics.of(node.name),
+        kind="plugin" if found is not None and found.plugin else "native",
+        event_seconds=config.backpressure_event_threshold_ms / 1000,
+    )
