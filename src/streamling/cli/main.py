@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 _COMMANDS = {
     "run": ("streamling.cli.run", "Run a pipeline file (the default command)."),
     "validate": ("streamling.cli.validate", "Check a pipeline file without running it."),
+    "test": ("streamling.cli.test", "Run the tests of pipelines."),
     "plan": ("streamling.cli.plan", "Show what would run: flows, segments, placement, Spark plan."),
     "new": ("streamling.cli.new", "Create a folder with a first pipeline and data."),
     "schema": ("streamling.cli.schema", "Print the JSON Schema of the pipeline file."),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from types import MappingProxyType, new_class
 from typing import TYPE_CHECKING, Any
@@ -44,6 +45,10 @@ class OperatorType(NodeType):
     operator: type[Operator[Any]] | None = None
 
 
+#: returns the class that runs a type
+Substitute = Callable[[OperatorType], "type[Operator[Any]] | None"]
+
+
 class Registry:
     """Node types by kind and id; preprocessors and functions of plugins by id."""
 
@@ -58,6 +63,7 @@ class Registry:
         self._types: dict[tuple[NodeKind, str], OperatorType] = {}
         self._preprocessors: dict[str, type[Preprocessor]] = {}
         self._functions: dict[str, type[SqlFunction]] = {}
+        self._substitute: Substitute = lambda found: found.operator
         #: ids of plugins that have not been imported; their kinds are not known
         self.declared: frozenset[str] = frozenset()
 
@@ -76,7 +82,13 @@ class Registry:
     def operator(self, kind: NodeKind, id: str) -> type[Operator[Any]] | None:
         """The class that runs the type ``id``; None if there is no such type or this version cannot run it."""
         found = self.get(kind, id)
-        return None if found is None else found.operator
+        return None if found is None else self._substitute(found)
+
+    def substituting(self, substitute: Substitute) -> Registry:
+        """The same types, run by the classes that ``substitute`` returns for them, such as sinks that write nothing."""
+        other = copy(self)
+        other._substitute = substitute
+        return other
 
     def ids(self, kind: NodeKind) -> tuple[str, ...]:
         """All ids of a kind, sorted."""

@@ -46,5 +46,9 @@ class MemoryStore:
         was_taken, self._is_taken = self._is_taken, True
         return () if was_taken else set(self._values)
 
+    @property
+    def values(self) -> set[str]:
+        return set(self._values)
+
     def close(self) -> None:
         self._values = set()

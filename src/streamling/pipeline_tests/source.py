@@ -1,0 +1,107 @@
+"""The source of a case: delivers the rows of the test file with the columns of the source that it replaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from streamling.connectors.file.source import FileSourceOptions
+from streamling.connectors.kafka.decode.rows import METADATA
+from streamling.connectors.kafka.filter import apply_filter
+from streamling.connectors.kafka.source import KafkaSourceOptions
+from streamling.errors import StreamlingError
+from streamling.pipeline_tests.model import SourceInput
+from streamling.pipeline_tests.rows import arrow_rows, declared_schema, inferred_schema, with_kind
+from streamling.plugins.operators import END, AnySource, End, Position, Source, SourceBatch, SparkRead
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from streamling.plugins.context import NodeContext
+
+
+class CaseSource(Source[Any]):
+    """Delivers one batch after another, then ends."""
+
+    bounded = True
+    #: set by `case_source`
+    replaced: ClassVar[type[AnySource[Any]]]
+    inputs: ClassVar[Mapping[str, SourceInput]]
+    schemas: ClassVar[Mapping[str, Mapping[str, str]]]
+
+    def __init__(self, context: NodeContext[Any]) -> None:
+        super().__init__(context)
+        self._input = self.inputs.get(context.name, SourceInput())
+        self._schema: pa.Schema | None = None
+
+    def schema(self) -> pa.Schema:
+        if self._schema is None:
+            self._schema = self._columns()
+        return self._schema
+
+    def inferred_primary_key(self) -> tuple[str, ...]:
+        return self._input.primary_key
+
+    def read(self, position: Position) -> SourceBatch | End:
+        number = int(position.get(self.context.state_key, 0))
+        batches = self._input.all_batches
+        if number >= len(batches):
+            return END
+        rows = arrow_rows(batches[number], self.schema())
+        return SourceBatch(self._filtered(rows), {self.context.state_key: number + 1})
+
+    def _columns(self) -> pa.Schema:
+        declared = self._input.schema_ or self.schemas.get(self.context.name)
+        if declared is not None:
+            return declared_schema(declared)
+        match self.options:
+            case KafkaSourceOptions(schema_=columns, include_metadata=metadata) if columns is not None:
+                return pa.schema([*declared_schema(columns), *(METADATA if metadata else ())])
+            case FileSourceOptions(path=path) if "://" not in path:
+                return with_kind(self._file_columns())
+            case FileSourceOptions():
+                return self._row_columns()
+        raise StreamlingError.user(
+            f"the columns of a {self.options.type} source are not known without the system that it reads",
+            remedy=f"declare them in the test file: schemas: {{{self.context.name}: {{id: int64}}}}",
+        )
+
+    def _file_columns(self) -> pa.Schema:
+        try:
+            return self.replaced(self.context).schema()
+        except StreamlingError:  # the files are elsewhere, or do not exist yet
+            return self._row_columns()
+
+    def _row_columns(self) -> pa.Schema:
+        rows = [row for batch in self._input.all_batches for row in batch]
+        if not rows:
+            raise StreamlingError.user(
+                "there are neither files nor input rows from which the columns can be inferred",
+                remedy=f"declare them in the test file: schemas: {{{self.context.name}: {{id: int64}}}}",
+            )
+        return inferred_schema(rows)
+
+    def _filtered(self, rows: pa.RecordBatch) -> pa.RecordBatch | SparkRead:
+        """A Kafka source filters rows itself."""
+        condition = self.options.filter if isinstance(self.options, KafkaSourceOptions) else None
+        if not condition:
+            return rows
+
+        def frame(spark: SparkSession) -> DataFrame:
+            from streamling.dataflow.arrow_frames import to_frame
+
+            return apply_filter(to_frame(spark, [rows]), condition, rows.schema, unless="false")
+
+        return SparkRead(frame)
+
+
+def case_source(
+    replaced: type[AnySource[Any]],
+    inputs: Mapping[str, SourceInput],
+    schemas: Mapping[str, Mapping[str, str]],
+) -> type[CaseSource]:
+    """The class that replaces ``replaced`` in one case."""
+    members = {"Options": replaced.Options, "replaced": replaced, "inputs": inputs, "schemas": schemas}
+    return type("CaseSource", (CaseSource,), members)
