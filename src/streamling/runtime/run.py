@@ -78,9 +78,11 @@ class PipelineRun:
         clock: Clock | None = None,
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
+        read_only: bool = False,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
-        metrics are exported. ``spark_settings`` are those of the run's own Spark session."""
+        metrics are exported. ``spark_settings`` are those of the run's own Spark session. With ``read_only``, nothing
+        outside of this process is changed: sources are not told which rows are final, and tables are only read."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -90,6 +92,7 @@ class PipelineRun:
         self._deep_calls = ExitStack()
         self._count_in_spark = count_in_spark
         self._spark_settings = spark_settings or {}
+        self._read_only = read_only
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
         #: what can be seen of the run while it runs
@@ -222,6 +225,7 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
+            read_only=self._read_only,
             measure_rows=self._measures[node.name].in_source if node.name in self._measures else unchanged,
             dropped_columns=self._dropped_columns.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
@@ -313,6 +317,11 @@ class PipelineRun:
             self._wait()
         finally:
             self.has_ended = True
+
+    def wait_for_stop(self) -> None:
+        """Wait until somebody requests a stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stop_reason is not None)
 
     def _wait(self) -> None:
         with self._changed:
@@ -473,8 +482,9 @@ class PipelineRun:
             log.debug("after the failure: %s", error)
 
     def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
-        for name, position in positions.items():
-            self._graph.flows[name].commit(epoch, position)
+        if not self._read_only:
+            for name, position in positions.items():
+                self._graph.flows[name].commit(epoch, position)
         for lane in self._graph.lanes:
             lane.notify_finalized(epoch)
         for step in self._graph.steps_without_lane:
