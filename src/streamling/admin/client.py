@@ -72,7 +72,8 @@ def _refused(response: HTTPResponse, where: str) -> StreamlingError:
 
 def _parse(response: HTTPResponse) -> Iterator[Event]:
     """Events as they arrive; comments are skipped."""
-    name, data = "", []
+    name = ""
+    data: list[str] = []
     for line in response:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if not text:

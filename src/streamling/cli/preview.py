@@ -177,7 +177,9 @@ def _print_tables(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
         count = sum(batch.num_rows for batch in batches)
         console.print(Text(f"{name} ({node.type} {node.kind}): {count or 'no'} row{'s' if count != 1 else ''}"))
         if batches:
-            table = Table(*(Text(column) for column in batches[0].schema.names), header_style="bold")
+            table = Table(header_style="bold")
+            for column in batches[0].schema.names:
+                table.add_column(Text(column))
             for batch in batches:
                 for cells in _cells(batch):
                     table.add_row(*map(Text, cells))

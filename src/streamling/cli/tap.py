@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
@@ -87,12 +88,8 @@ def tap(
     query = urlencode({name: value for name, value in parameters.items() if value is not None})
     client = AdminClient(base, _token(config))
     try:
-        shown = 0
-        for event in client.events(f"/live-data?{query}"):
+        for event in islice(client.events(f"/live-data?{query}"), limit):
             _print_row(event.data, as_json=as_json)
-            shown += 1
-            if shown == limit:
-                break
     except KeyboardInterrupt:
         pass
     return ExitCode.OK

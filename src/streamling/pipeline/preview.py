@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from streamling.document.loader import Document, load_yaml
+from streamling.errors import InvalidPipeline
 from streamling.pipeline.checks import unread_nodes
 from streamling.pipeline.node_types import NodeTypes
 
@@ -16,9 +17,12 @@ _SINKS: Final = "sinks"
 
 def without_sinks(text: str, registry: NodeTypes) -> str:
     """The pipeline with every sink replaced by a blackhole that reads the same node. If there are no sinks, nodes that
-    nothing reads get one. Lines keep their numbers, so that errors name the right ones. A text that is not a pipeline is
-    returned unchanged: the parser reports it."""
-    document = load_yaml(text, "pipeline.yaml")
+    nothing reads get one. Lines keep their numbers, so that errors name the right ones. A text that is not a pipeline
+    is returned unchanged: the parser reports it."""
+    try:
+        document = load_yaml(text, "pipeline.yaml")
+    except InvalidPipeline:
+        return text
     if document.problems or not isinstance(document.data, dict):
         return text
     sinks = document.data.get(_SINKS)

@@ -133,8 +133,8 @@ class App:
         spark_settings: Mapping[str, str] | None = None,
         read_only: bool = False,
     ) -> PipelineRun:
-        """One run of ``pipeline``; no system has been contacted yet. With ``read_only``, nothing outside of this process
-        is changed."""
+        """One run of ``pipeline``; no system has been contacted yet. With ``read_only``, nothing outside of this
+        process is changed."""
         return PipelineRun(
             pipeline,
             config=self.config,
