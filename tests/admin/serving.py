@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
 from typing import Any
@@ -23,27 +23,29 @@ from tests.harness.pipelines import eventually
 class Api:
     port: int
 
-    def open(self, path: str, method: str = "GET") -> HTTPResponse:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        connection.request(method, path)
-        return connection.getresponse()
+    @contextmanager
+    def open(self, path: str, method: str = "GET") -> Iterator[HTTPResponse]:
+        with closing(HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
+            connection.request(method, path)
+            with connection.getresponse() as response:
+                yield response
 
     def ask(self, path: str, method: str = "GET") -> tuple[int, Any]:
-        response = self.open(path, method)
-        text = response.read().decode()
+        with self.open(path, method) as response:
+            text = response.read().decode()
         is_json = response.headers.get("content-type") == "application/json"
         return response.status, json.loads(text) if is_json else text
 
     def rows(self, query: str, count: int) -> list[dict[str, Any]]:
         """The first events of live data."""
-        response, found = self.open(f"/admin/live-data?{query}"), []
-        assert response.status == 200
-        for line in response:
-            if line.startswith(b"data:"):
-                found.append(json.loads(line[5:]))
-            if len(found) == count:
-                break
-        response.close()
+        found: list[dict[str, Any]] = []
+        with self.open(f"/admin/live-data?{query}") as response:
+            assert response.status == 200
+            for line in response:
+                if line.startswith(b"data:"):
+                    found.append(json.loads(line[5:]))
+                if len(found) == count:
+                    break
         return found
 
 

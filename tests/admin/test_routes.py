@@ -70,10 +70,9 @@ def test_topology_and_epochs(served):
 
 def test_events_of_the_topology(served):
     _, api = served
-    response = api.open("/admin/topology/events")
-    assert response.headers["content-type"].startswith("text/event-stream")
-    lines = [response.readline().decode() for _ in range(5)]
-    response.close()
+    with api.open("/admin/topology/events") as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        lines = [response.readline().decode() for _ in range(5)]
     assert lines[0] == lines[3] == "event: topology\n"
     first, second = (json.loads(line.removeprefix("data: ")) for line in (lines[1], lines[4]))
     assert "schema" not in first["nodes"][0]
@@ -174,9 +173,11 @@ def test_ten_clients_and_one_that_stops_reading_do_not_slow_the_pipeline_down(se
 def test_the_end_of_a_pipeline_ends_its_events(spark):
     bench = Bench(spark)
     run = bench.start(TEXT)
-    with serving(run) as api:
-        response = api.open("/admin/live-data?topology_node_keys=numbers")
-        events = api.open("/admin/topology/events")
+    with (
+        serving(run) as api,
+        api.open("/admin/live-data?topology_node_keys=numbers") as response,
+        api.open("/admin/topology/events") as events,
+    ):
         run.stop("enough", True)
         finish(run)
         assert response.read().decode().endswith('event: end\ndata: {"reason": "the pipeline has ended"}\n\n')

@@ -61,7 +61,7 @@ def kind_of(run: PipelineRun, node: str) -> str:
 
 def test_a_slow_sink(bench):
     text = pipeline(
-        sql("high", "SELECT * FROM numbers WHERE id >= 0"), "out: {type: ledger, from: high, delay: 0.5}", ENDLESS
+        sql("high", "SELECT * FROM numbers WHERE id >= 0"), "out: {type: ledger, from: high, delay: 2.0}", ENDLESS
     )
     with running(bench, text) as run:
         shown = observed(run)
@@ -77,7 +77,7 @@ def test_a_slow_sink(bench):
 
 
 def test_a_slow_transform(bench):
-    text = pipeline("slow: {type: double, from: numbers, delay: 0.5}", "out: {type: ledger, from: slow}", ENDLESS)
+    text = pipeline("slow: {type: double, from: numbers, delay: 1.0}", "out: {type: ledger, from: slow}", ENDLESS)
     with running(bench, text) as run:
         shown = observed(run)
         eventually(lambda: blocked_ms(run, "numbers", "slow") > 2000, 60)

@@ -147,6 +147,7 @@ def _run(
     debug: bool,
 ) -> int:
     from streamling.config import load_config
+    from streamling.observe.traces import reporting_traces
     from streamling.telemetry.logging import configure_logging
     from streamling.telemetry.reporting import is_reported, reporting_metrics
 
@@ -193,7 +194,10 @@ def _run(
             log.info("%s: every plan can be built", pipeline.file)
         else:
             shutdown.drain(run)
-            with reporting_metrics(run.metrics, config, metrics_file, os.environ):
+            with (
+                reporting_metrics(run.metrics, config, metrics_file, os.environ),
+                reporting_traces(run.observer.epochs, config, os.environ),
+            ):
                 _flow(run, runtime, timings, config)
     return ExitCode.OK
 
