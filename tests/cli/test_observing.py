@@ -110,3 +110,28 @@ def test_what_is_wrong_is_one_sentence(running, args, message):
     assert result.code in (1, 78)
     assert message in result.err
     assert "Traceback" not in result.err
+
+
+def test_in_preview_tolerant_mode_a_failed_run_stays_and_shows_its_error(tmp_path):
+    project = Project(tmp_path)
+    project.write("pipeline.yaml", PIPELINE.replace("price * 2", "CAST(raise_error('no price') AS DOUBLE)"))
+    project.write("config.yaml", f"{CONFIG}preview_tolerant_mode: true\n")
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            command_line("run", "pipeline.yaml"), cwd=tmp_path, env=command_environment(), stderr=err,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    try:
+        text = tmp_path / "err"
+        eventually(lambda: "admin API: " in text.read_text() and "no price" in text.read_text(), 120)
+        (url,) = re.findall(r"admin API: (http://\S+?)\"", text.read_text())
+        with urllib.request.urlopen(f"{url}/admin/error", timeout=30) as response:
+            error = json.loads(response.read())
+        assert error.keys() == {"node", "message", "internal", "retriable", "remedy"}
+        assert error["node"] == "large"
+        assert "no price" in error["message"]
+        assert process.poll() is None
+    finally:
+        process.terminate()
+        process.wait(60)
+    assert process.returncode == 1
