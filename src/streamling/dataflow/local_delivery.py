@@ -6,14 +6,14 @@ consumer; a sink that Spark writes may add its own part. What follows receives t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from streamling.dataflow.dead_letters import SplitRejectedStep, rejected_rows, valid_rows
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameStep, Outlet
+from streamling.dataflow.network import FrameStep, Outlet, Step
 from streamling.dataflow.rows import Rows
 from streamling.plugins.operators import LocalPlan, Stream
 from streamling.spark.counting import row_count
@@ -49,15 +49,21 @@ class _Part:
     #: what to do with the counters in the plan, by name
     reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
 
-    def with_step(self, step: FrameStep, upstream: str) -> _Part:
-        """The part with one more step."""
-        rows, reports = self.rows, dict(self.reports)
+    def with_step(self, step: FrameStep, *, is_branch: bool = False) -> _Part:
+        """The part with one more step. If ``is_branch``, another plan counts the rows up to here."""
+        rows = self.rows
+        reports = {name: () if is_branch else listeners for name, listeners in self.reports.items()}
         if self.meter is not None:
             name = f"rows_{len(reports)}"
-            reports[name] = (self.meter.count_rows_out, step.meter.count_rows_in)
+            reports[name] = (step.meter.count_rows_in, *([] if is_branch else [self.meter.count_rows_out]))
             rows = rows.with_frame(rows.frame().observe(name, row_count()))
         meter = None if self.meter is None else step.meter
-        return _Part(step.transform(upstream, rows), step.outlet, meter, reports)
+        return _Part(step.transform(self.outlet.node, rows), step.outlet, meter, reports)
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether several plans that contain this part compute the same rows."""
+        return all(operator.is_deterministic for _, operator in self.rows.lineage)
 
     def report(self, plan: LocalPlan) -> None:
         """Report what ``plan`` has counted."""
@@ -68,16 +74,10 @@ class _Part:
 
 
 def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
-    parts = _parts(source)
-    last = parts[-1]
-    if isinstance(sink := last.outlet.only_step, FrameSinkStep):
-        prepared = sink.prepare_local(last.rows)
-        plan = None if prepared is None else stream.local_plan(prepared.frame())
-        if prepared is not None and plan is not None:
-            return _SinkDelivery(plan, prepared, last, sink)
-    for part in reversed(parts):
-        if (plan := stream.local_plan(part.rows.frame())) is not None:
-            return _ArrowDelivery(plan, part)
+    for part in reversed(_parts(source)):
+        found = _to_sink(stream, part, part.outlet.only_step) or _to_branches(stream, part) or _to_arrow(stream, part)
+        if found is not None:
+            return found
     return None
 
 
@@ -85,8 +85,38 @@ def _parts(part: _Part) -> list[_Part]:
     """The part of the source, and those with one, two … of the SQL steps that follow it."""
     parts = [part]
     while isinstance(step := parts[-1].outlet.only_step, FrameStep) and not step.per_batch:
-        parts.append(parts[-1].with_step(step, parts[-1].outlet.node))
+        parts.append(parts[-1].with_step(step))
     return parts
+
+
+def _to_arrow(stream: Stream, part: _Part) -> LocalDelivery | None:
+    plan = stream.local_plan(part.rows.frame())
+    return None if plan is None else _ArrowDelivery(plan, part)
+
+
+def _to_sink(stream: Stream, part: _Part, step: Step | None) -> LocalDelivery | None:
+    if not isinstance(step, FrameSinkStep) or (prepared := step.prepare_local(part.rows)) is None:
+        return None
+    plan = stream.local_plan(prepared.frame())
+    return None if plan is None else _SinkDelivery(plan, prepared, part, step)
+
+
+def _to_branches(stream: Stream, part: _Part) -> LocalDelivery | None:
+    """Each SQL consumer of a node gets a plan of its own; all other consumers get the rows of the node."""
+    outlet = part.outlet
+    if len(outlet.steps) < 2 or outlet.side_outputs or not part.is_deterministic:
+        return None
+    branches: list[LocalDelivery] = []
+    others: list[Step] = []
+    for step in outlet.steps:
+        branch = None
+        if isinstance(step, FrameStep) and not step.per_batch:
+            branch = _longest(stream, part.with_step(step, is_branch=True))
+        if branch is None:
+            others.append(step)
+        else:
+            branches.append(branch)
+    return _BranchDelivery.of(stream, replace(part, outlet=outlet.with_steps(others)), branches) if branches else None
 
 
 @dataclass(frozen=True)
@@ -120,6 +150,25 @@ class _SinkDelivery:
             self.sink.accept_local(local)
             if self.part.meter is not None:  # the rows that the sink takes are the output of its upstream
                 self.part.meter.count_rows_out(local.count)
+
+
+@dataclass(frozen=True)
+class _BranchDelivery:
+    """Passes the rows of a node on to several consumers."""
+
+    #: takes the rows for consumers without a plan of their own, and counts them
+    others: LocalDelivery
+    branches: Sequence[LocalDelivery]
+
+    @classmethod
+    def of(cls, stream: Stream, others: _Part, branches: Sequence[LocalDelivery]) -> _BranchDelivery | None:
+        delivery = _to_arrow(stream, others)
+        return None if delivery is None else cls(delivery, branches)
+
+    def deliver(self, messages: Any) -> None:
+        self.others.deliver(messages)
+        for branch in self.branches:
+            branch.deliver(messages)
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,10 @@ class Outlet:
         """The only consumer, if there is one and no side output."""
         return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
+    def with_steps(self, steps: Sequence[Step]) -> Outlet:
+        """An outlet for the same rows that has only these consumers."""
+        return Outlet(self.node, steps, self.side_outputs, self._meter)
+
     def emit(self, rows: Rows) -> None:
         """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
         if self._meter is not None:
