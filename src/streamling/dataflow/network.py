@@ -76,6 +76,10 @@ class Outlet:
         """The only consumer, if there is one and no side output."""
         return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
+    def with_steps(self, steps: Sequence[Step]) -> Outlet:
+        """An outlet for the same rows that has only these consumers."""
+        return Outlet(self.node, steps, self.side_outputs, self.meter)
+
     def emit(self, rows: Rows) -> None:
         """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
         if self.meter is not None:
@@ -103,6 +107,10 @@ class Outlet:
             self.show(rows)
         finally:
             rows.unpersist()
+
+    def edge_to(self, step: Step) -> Edge | None:
+        """The edge to one of the consumers."""
+        return next(edge for each, edge in zip(self.steps, self.edges, strict=True) if each is step)
 
     @property
     def _measures(self) -> RowMeasures | None:

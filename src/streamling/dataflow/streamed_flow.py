@@ -13,6 +13,8 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -142,7 +144,7 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
 
     def _read(self, stream: Stream) -> None:
         self._position = stream.position
-        local = self._local_delivery(stream)
+        local = cache(partial(self._local_delivery, stream))
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
@@ -150,6 +152,8 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
                 batch = self._call_source(lambda: stream.next(self._patience))
             if batch is not None:
                 self._take(batch, local)
+            else:
+                local()  # small batches follow: plan before the first one, but not before a backlog
             if self._is_watched:
                 self._notice_caught_up(self._call_source(self._source.caught_up))
 
@@ -174,14 +178,14 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
     def _patience(self) -> float:
         return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
 
-    def _take(self, batch: StreamBatch, local: LocalDelivery | None) -> None:
+    def _take(self, batch: StreamBatch, local: Callable[[], LocalDelivery | None]) -> None:
         while self._held_back and not self._declines:
             self._idle(GATE_CHECK)
         with self._boundary:
             if self._declines:
                 return  # nothing of this batch is delivered and the position stays: it will be replayed
-            if local is not None and batch.messages is not None:
-                local.deliver(batch.messages)
+            if batch.messages is not None and (delivery := local()) is not None:
+                delivery.deliver(batch.messages)
             elif may_hold_rows(batch):
                 self._stream_outlet.emit(self._rows(batch))
             self._position = batch.position

@@ -159,12 +159,12 @@ def test_a_plan_that_needs_a_job_is_refused(bench: Bench) -> None:
     from pyspark.sql import functions as f
 
     template = message_template(bench.spark, headers=True)
-    python = f.udf(lambda value: len(value), "int")
+    python = f.udf(lambda value: len(value), "int", useArrow=False)
     for frame in (
         template.select(python("value")),
         template.groupBy("partition").count(),
         template.union(template),
-        template.where("offset = (SELECT 1)"),
+        template.where("offset = (SELECT max(id) FROM range(3))"),
         template.selectExpr("current_time() AS t"),
     ):
         assert MessagePlan.of(frame, headers=True) is None
