@@ -55,7 +55,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             def started() -> bool:
                 assert process.poll() is None, (project.folder / "err").read_text()
                 found[:] = re.findall(r"admin API: (http://\S+?)\"", (project.folder / "err").read_text())
-                return bool(found)
+                return bool(found) and (project.folder / "out").read_text().count("\n") == 2
 
             eventually(started, 120)
             yield Running(project, process, found[0])
@@ -101,6 +101,7 @@ def test_rows_of_a_node_found_by_the_name_of_the_run_and_filtered(running):
         (("pipeline.yaml", "nothing"), "there is no node 'nothing' in this pipeline"),
         (("pipeline.yaml", "screen"), "'screen' has no output"),
         (("pipeline.yaml", "large", "--filter", "price >"), "the filter cannot be read"),
+        (("pipeline.yaml", "large", "--filter", "cost > 1"), "the column 'cost', which the rows do not have"),
         (("other.yaml", "large"), "no running pipeline 'other.yaml' has been found"),
         (("x", "large", "--url", "http://127.0.0.1:1"), "the admin API at http://127.0.0.1:1 cannot be reached"),
     ],

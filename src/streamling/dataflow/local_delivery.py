@@ -64,7 +64,8 @@ class _Part:
         """The part of the source alone. If the source adds its measures itself, they are in its plan."""
         measures = None if outlet.meter is None else outlet.meter.measures
         part = cls(rows, outlet, meter)
-        return part.reporting(measures) if measures is not None and measures.by_source else part
+        in_plan = measures is not None and measures.by_source and measures.is_in_plan
+        return part.reporting(measures) if in_plan else part
 
     def with_step(self, step: FrameStep, *, is_branch: bool = False) -> _Part:
         """The part with one more step. If ``is_branch``, another plan counts the rows up to here."""

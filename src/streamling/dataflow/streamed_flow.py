@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from streamling.dataflow.flow import GATE_CHECK
 from streamling.dataflow.local_delivery import LocalDelivery, local_delivery
-from streamling.dataflow.meter import NodeMeter
+from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.pulling import PullingFlow, may_hold_rows
 from streamling.dataflow.rows import Rows
@@ -61,14 +61,16 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
         dead_letters: DeadLetterOutput | None = None,
         *,
         stream_outlet: Outlet,
-        meter: NodeMeter | None = None,
+        meter: NodeMeter,
+        counting: SparkCounting,
         **callbacks: Any,
     ):
         """``stream_outlet`` takes the rows of the stream, and rejects some of them if there is a dead-letter sink;
-        ``meter`` is set if rows are to be counted inside plans."""
+        ``meter`` counts rows inside plans while ``counting`` is active."""
         super().__init__(name, node, source, schema, session, outlet, dead_letters, **callbacks)
         self._stream_outlet = stream_outlet
         self._meter = meter
+        self._counting = counting
         #: held while a batch is delivered; another thread that acquires it is between batches
         self._boundary = threading.Lock()
         #: the source has requested another stream; no batch is delivered until it has been created
@@ -163,7 +165,8 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
             return None
         lineage = ((self.node, self._source),)
         rows = Rows(self._session, frame=self._with_operation(frame), lineage=lineage, producer=self.name)
-        return local_delivery(stream, rows, self._stream_outlet, self._meter)
+        meter = self._meter if self._counting.active else None
+        return local_delivery(stream, rows, self._stream_outlet, meter)
 
     @property
     def _declines(self) -> bool:
