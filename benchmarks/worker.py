@@ -120,7 +120,7 @@ class Pipelines:
         ).seconds
 
     def _files(self, folder: str, format: str, sink: str, watched: bool) -> float:
-        values = {"folder": folder, "format": format, "sink": sink, "condition": data.CONDITION}
+        values: dict[str, Any] = {"folder": folder, "format": format, "sink": sink, "condition": data.CONDITION}
         return self._run(_FILE_PIPELINE, columns=data.COLUMNS, watched=watched, **values)
 
     def _run(
