@@ -130,6 +130,9 @@ class NodeContext(Generic[OptionsT]):
     #: then report the cause
     report_retry: Callable[[StreamlingError | None], None] = ignore_retry
 
+    #: whether nothing outside of this process may be changed: the run is a preview
+    read_only: bool = False
+
     #: adds the engine's measures (event times, row kinds) to the DataFrame of a source. A streamed source that drops
     #: rows by itself, such as those that do not match its `filter`, calls it before; the engine measures all other rows
     measure_rows: Callable[[DataFrame], DataFrame] = unchanged

@@ -25,6 +25,7 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH
+from streamling.dataflow.meter import SparkCounting
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
@@ -81,10 +82,12 @@ class PipelineRun:
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
         shared: SharedResources | None = None,
+        read_only: bool = False,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
         metrics are exported. ``spark_settings`` are those of the run's own Spark session; ``shared`` may contain
-        resources for the operators."""
+        resources for the operators. With ``read_only``, nothing outside of this process is changed: sources are not
+        notified which rows are final, and tables are only read."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -92,8 +95,9 @@ class PipelineRun:
         self._state = state
         self._clock = clock or RealClock()
         self._deep_calls = ExitStack()
-        self._count_in_spark = count_in_spark
+        self._counting = SparkCounting(count_in_spark)
         self._spark_settings = spark_settings or {}
+        self._read_only = read_only
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
         #: what can be seen of the run while it runs
@@ -226,6 +230,7 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
+            read_only=self._read_only,
             measure_rows=self._measures[node.name].in_source if node.name in self._measures else unchanged,
             dropped_columns=self._dropped_columns.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
@@ -259,7 +264,7 @@ class PipelineRun:
             self._config.num_records_before_stop,
             self.observer,
             self._measures,
-            self._count_in_spark,
+            self._counting,
             self._queue_length,
         ).build()
         for name, operators in self._graph.operators.items():
@@ -305,6 +310,14 @@ class PipelineRun:
         seconds."""
         return self._checkpoints.checkpoint(timeout)
 
+    def count_in_spark(self) -> None:
+        """From now on, count rows that never leave Spark, too. Streams restart at their positions, with counters in
+        their plans."""
+        if not self._counting.active:
+            self._counting.active = True
+            for flow in self._graph.flows.values():
+                flow.restart(0)
+
     def hold(self, on_hold: bool) -> None:
         """Deliver no batches until this is called with False; checkpoints continue. Returns immediately."""
         self.is_on_hold = on_hold
@@ -317,6 +330,11 @@ class PipelineRun:
             self._wait()
         finally:
             self.has_ended = True
+
+    def wait_for_stop(self) -> None:
+        """Wait until somebody requests a stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stop_reason is not None)
 
     def _wait(self) -> None:
         with self._changed:
@@ -433,12 +451,13 @@ class PipelineRun:
 
     def _row_measures(self) -> Mapping[str, RowMeasures]:
         """What is measured about the rows of nodes besides their number: event times where the file asks for them, row
-        kinds if metrics are exported."""
+        kinds while rows are counted in Spark."""
         times, found = self.observer.event_times, {}
         for node, kind in self._kinds():
-            kinds = kind.row_kind_metric if self._count_in_spark else None
+            kinds = kind.row_kind_metric
             if node.name in times or kinds is not None:
-                found[node.name] = RowMeasures(node.name, self.metrics.of(node.name), times.get(node.name), kinds)
+                metrics = self.metrics.of(node.name)
+                found[node.name] = RowMeasures(node.name, metrics, times.get(node.name), kinds, self._counting)
         return found
 
     def _before_snapshot(self) -> None:
@@ -481,8 +500,9 @@ class PipelineRun:
             log.debug("after the failure: %s", error)
 
     def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
-        for name, position in positions.items():
-            self._graph.flows[name].commit(epoch, position)
+        if not self._read_only:
+            for name, position in positions.items():
+                self._graph.flows[name].commit(epoch, position)
         for lane in self._graph.lanes:
             lane.notify_finalized(epoch)
         for step in self._graph.steps_without_lane:

@@ -185,6 +185,49 @@ def test_rows_are_counted_where_metrics_are_exported(bench: KafkaBench) -> None:
     assert run.status().rows_in == 5
 
 
+def fan_out(topic: Topic, shared: str) -> str:
+    return json.dumps(
+        {
+            "sources": {"rows": {"type": "kafka", "topic": topic.name, **JSON}},
+            "transforms": {
+                "shared": {"type": "sql", "primary_key": "id", "sql": shared},
+                "even": {"type": "sql", "primary_key": "id", "sql": "SELECT * FROM shared WHERE id % 2 = 0"},
+                "odd": {"type": "sql", "primary_key": "id", "sql": "SELECT * FROM shared WHERE id % 2 = 1"},
+            },
+            "sinks": {
+                "out": {"type": "memory", "from": "even"},
+                "other": {"type": "memory", "from": "odd"},
+                "all": {"type": "memory", "from": "shared"},
+            },
+        }
+    )
+
+
+def test_several_consumers_of_a_node_need_no_job(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    send(topic, 0, 5)
+    before = jobs(bench)
+    run = bench.begin_text(fan_out(topic, "SELECT id, upper(name) AS name FROM rows WHERE id > 0"), count_in_spark=True)
+    eventually(lambda: rows_in(run) == 8)
+    stop(run)
+    assert jobs(bench) == before
+    found = {sink: collected_rows(run, sink).column("name").to_pylist() for sink in ("out", "other", "all")}
+    assert found == {"out": ["N2", "N4"], "other": ["N1", "N3"], "all": ["N1", "N2", "N3", "N4"]}
+    nodes = ("rows", "shared", "even", "odd")
+    assert [run.metrics.value("output_rows", node) for node in nodes] == [5, 4, 2, 2]
+    assert [run.metrics.value("input_rows", node) for node in nodes[1:]] == [5, 4, 4]
+
+
+def test_several_consumers_of_a_node_get_the_same_random_values(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    send(topic, 0, 4)
+    run = bench.begin_text(fan_out(topic, "SELECT id, random() AS name FROM rows"))
+    eventually(lambda: rows_in(run) == 8)
+    stop(run)
+    values = {sink: collected_rows(run, sink).to_pylist() for sink in ("out", "other", "all")}
+    assert sorted(values["out"] + values["other"], key=lambda row: row["id"]) == values["all"]
+
+
 def test_new_partitions_are_read_from_their_start(bench: KafkaBench) -> None:
     topic = bench.topic()
     send(topic, 0, 2)
