@@ -10,7 +10,7 @@ import { keyOf } from "./store.js";
 const ROW = 56;
 const CARD = 96;
 const BEYOND = 6;
-const COLUMNS = [["name", "Pipeline", true], ["state", "State", true], ["rate", "Rows", true], ["spark", "Last minutes", false],
+const COLUMNS = [["name", "Pipeline", true], ["state", "State", true], ["rate", "Rows", true], ["spark", "Trend", false],
   ["lag", "Lag", true], ["error", "Last error", false], ["actions", "Actions", false]];
 
 function useWindow(element, total, height) {

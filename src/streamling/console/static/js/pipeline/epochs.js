@@ -10,11 +10,17 @@ const PHASES = [["mark_ms", "mark", "sources note their positions and send marke
 
 const SHORT = 80;
 
+// A few very long epochs, such as the first one, must not make all others invisible.
+function usualLongest(epochs) {
+  const durations = epochs.map((epoch) => epoch.duration_ms ?? 0).sort((a, b) => a - b);
+  return Math.max(durations[Math.floor(0.9 * (durations.length - 1))], 1);
+}
+
 function PhaseBar({ epoch, longest }) {
   const known = PHASES.map(([key, name]) => [name, epoch.phases?.[key] ?? 0]);
   const text = known.map(([name, value]) => `${name} ${milliseconds(value)}`).join(", ");
   return html`<span class="phases" role="img" aria-label=${text} title=${text}>
-    ${known.map(([name, value]) => html`<span key=${name} class="phase ${name}" style=${{ width: `${(100 * value) / longest}%` }} />`)}
+    ${known.map(([name, value]) => html`<span key=${name} class="phase ${name}" style=${{ width: `${(100 * value) / Math.max(longest, epoch.duration_ms ?? 0)}%` }} />`)}
   </span>`;
 }
 
@@ -60,7 +66,7 @@ export function Epochs({ base }) {
   if (!epochs.length) {
     return html`<${Empty} title="No epoch yet"><p>An epoch starts with the next checkpoint. Use “Checkpoint” to start one now.</p><//>`;
   }
-  const longest = Math.max(...epochs.map((epoch) => epoch.duration_ms ?? 0), 1);
+  const longest = usualLongest(epochs);
   const epoch = epochs.find((each) => each.epoch === chosen) ?? epochs[0];
   return html`<div class="epochs">
     <div class="epoch-list scroll-y" tabindex="0" role="region" aria-label="Epochs"><table class="data">
