@@ -35,6 +35,13 @@ def test_epochs_that_succeed() -> None:
         "checkpoint_acks_received": 6,
         "checkpoint_per_sink_ack_latency of s": 3,
         "checkpoint_per_sink_ack_latency of t": 3,
+        "checkpoint_epochs_in_flight": 0,
+        "checkpoint_marker_arrival of s": 3,
+        "checkpoint_marker_arrival of t": 3,
+        "checkpoint_sink_flush of s": 3,
+        "checkpoint_sink_flush of t": 3,
+        "checkpoint_finalization_wait of s": 3,
+        "checkpoint_finalization_wait of t": 3,
     }
 
 
@@ -49,6 +56,7 @@ def test_an_epoch_that_fails() -> None:
         "checkpoint_acks_received": 2,
         "checkpoint_per_sink_ack_latency of s": 1,
         "checkpoint_per_sink_ack_latency of t": 1,
+        "checkpoint_epochs_in_flight": 0,
     }
 
 

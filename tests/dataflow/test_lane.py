@@ -5,7 +5,10 @@ import pyarrow as pa
 from streamling.checkpoint.clock import RealClock
 from streamling.dataflow.lane import Lane
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.errors import NodeLabel, StreamlingError
+from streamling.errors import NodeLabel
+from streamling.observe.activity import Activity
+from streamling.observe.epochs import EpochLog
+from streamling.telemetry.metrics import MetricStore, StreamlingError
 
 
 def rows(*ids: int) -> pa.RecordBatch:
@@ -55,6 +58,8 @@ def lane(work, *feeders, rows=None, interval=None, failures=None) -> Lane:
         work,
         rebatcher=Rebatcher(rows, interval),
         clock=RealClock(),
+        activity=Activity(MetricStore().of("s")),
+        markers=EpochLog().markers_of("s"),
         on_failure=(failures if failures is not None else []).append,
     )
     for feeder in feeders or ("a",):

@@ -122,6 +122,7 @@ class FloodSource(TickSource):
 
 class DoubleOptions(ParallelOptions, BatchOptions, UpstreamOptions, TransformOptions):
     honest: bool = True
+    delay: float = 0.0
 
 
 class DoubleTransform(Transform[DoubleOptions]):
@@ -139,6 +140,7 @@ class DoubleTransform(Transform[DoubleOptions]):
     def process(self, batch):
         import pyarrow.compute as pc
 
+        time.sleep(self.options.delay)
         self.calls.append(batch.num_rows)
         if not self.options.honest:
             return batch

@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
 from streamling.config import AppConfig
@@ -22,12 +25,13 @@ from streamling.output.redaction import add_secrets
 from streamling.telemetry.metrics import BUCKETS, MetricStore
 from streamling.telemetry.otlp import Push, create_push
 from streamling.telemetry.otlp_endpoint import Endpoint
-from streamling.telemetry.otlp_transport import transport
+from streamling.telemetry.otlp_transport import Service, transport
 from tests.connectors.http.test_corpus import CASES as HOSTILE
 from tests.harness.endpoint import Reply
 from tests.http.raw import raw_server
 from tests.telemetry.receiver import Receiver, receiving, value_of
 
+METRICS = Service("opentelemetry.proto.collector.metrics.v1.MetricsService", ExportMetricsServiceResponse)
 PROTOCOLS = ["http/protobuf", "http/json", "grpc"]
 
 
@@ -258,7 +262,7 @@ def test_headers_are_not_sent_to_the_target_of_a_redirect(receiver: Receiver) ->
 def test_an_endless_response_costs_only_the_time_of_one_push(case: dict[str, Any]) -> None:
     with (
         raw_server(case["sends"]) as server,
-        transport(Endpoint.of(server.url, {}), "http/protobuf") as send,
+        transport(Endpoint.of(server.url, {}), "http/protobuf", METRICS) as send,
         pytest.raises(StreamlingError, match=r"no response within 0\.5 s|more than 65536 bytes|got more than|was 103"),
     ):
         send(ExportMetricsServiceRequest(), 0.5)

@@ -47,4 +47,4 @@ def create_application(run: ObservedRun, config: AppConfig, logs: LogBook) -> AS
     mount_console(application, "pipeline")
     token = config.admin_api_token
     secret = None if token is None else token.get_secret_value()
-    return Guard(application, host=config.admin_api_host, token=secret)
+    return Guard(application, token=secret)

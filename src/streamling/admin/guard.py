@@ -27,13 +27,12 @@ _HEADERS: Final = {
 class Guard:
     """An ASGI application in front of another one."""
 
-    def __init__(self, inner: ASGIApp, *, host: str, token: str | None) -> None:
-        """``host`` is the address on which the server listens. On an address other than loopback, every name is
-        accepted, because the token protects it."""
+    def __init__(self, inner: ASGIApp, *, token: str | None) -> None:
+        """With a token, requests may name any host: the token protects against pages that reach this server through a
+        name of their own."""
         self._inner = inner
         self._hosts: Collection[str] | None = _LOOPBACK if token is None else None
         self._token = token
-        self._host = host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -21,6 +21,7 @@ from streamling.telemetry.log_book import LogBook
 if TYPE_CHECKING:
     import uvicorn
     from pyspark.sql import SparkSession
+    from starlette.types import ASGIApp
 
     from streamling.runtime.observed import ObservedRun
     from streamling.runtime.run import PipelineRun
@@ -66,7 +67,7 @@ class AdminServer:
         if self._ended.is_set():
             return
         try:
-            listening = _listen(self._config)
+            listening = listen(self._config)
         except OSError as error:
             address = f"{self._config.admin_api_host}:{self._config.admin_api_port}"
             log.warning("the admin API cannot listen on %s: %s (the pipeline is not affected)", address, error.strerror)
@@ -75,21 +76,10 @@ class AdminServer:
             self._answer(listening)
 
     def _answer(self, listening: socket.socket) -> None:
-        import uvicorn
-
         from streamling.admin.application import create_application
 
         host, port = listening.getsockname()[:2]
-        settings = uvicorn.Config(
-            create_application(self._observe(), self._config, self._logs),
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            lifespan="off",
-            timeout_graceful_shutdown=_REQUEST_SECONDS,
-            ws="none",
-        )
-        self._server = uvicorn.Server(settings)
+        self._server = create_server(create_application(self._observe(), self._config, self._logs))
         if self._ended.is_set():
             return
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -98,7 +88,23 @@ class AdminServer:
             self._server.run(sockets=[listening])
 
 
-def _listen(config: AppConfig) -> socket.socket:
+def create_server(application: ASGIApp) -> uvicorn.Server:
+    """A server for ``application``."""
+    import uvicorn
+
+    settings = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_REQUEST_SECONDS,
+        ws="none",
+    )
+    return uvicorn.Server(settings)
+
+
+def listen(config: AppConfig) -> socket.socket:
     """A socket on the port of the configuration. If no port is configured and the default one is taken, another one is
     used, so that several runs work on one machine."""
     try:

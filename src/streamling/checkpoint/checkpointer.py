@@ -30,7 +30,7 @@ from streamling.checkpoint.messages import (
     Warn,
 )
 from streamling.errors import StreamlingError
-from streamling.observe.epochs import EpochLog
+from streamling.observe.epochs import EpochLog, EpochRecord
 from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
@@ -252,13 +252,24 @@ class Checkpointer:
         self._gauge_in_flight(0)
         if self._metrics:
             self._metrics.latency("checkpoint_epoch_duration", action.seconds)
-        self._epochs.finalized(action.epoch, action.seconds)
+        record = self._epochs.finalized(action.epoch, action.seconds)
+        if record is not None:
+            self._measure_epoch(record, action.seconds)
 
     def _measure_ack(self, ack: Ack, now: float) -> None:
         elapsed = self._coordinator.elapsed(now)
         if self._metrics and elapsed is not None:
             self._metrics.count("checkpoint_acks_received")
             self._metrics.latency("checkpoint_per_sink_ack_latency", elapsed, {"sink": ack.sink})
+
+    def _measure_epoch(self, record: EpochRecord, seconds: float) -> None:
+        if self._metrics is None:
+            return
+        for sink, acked in record.acks.items():
+            arrived, tags = record.arrivals.get(sink, acked), {"sink": sink}
+            self._metrics.latency("checkpoint_marker_arrival", arrived, tags)
+            self._metrics.latency("checkpoint_sink_flush", max(0.0, acked - arrived), tags)
+            self._metrics.latency("checkpoint_finalization_wait", max(0.0, seconds - acked), tags)
 
     def _gauge_in_flight(self, epochs: int) -> None:
         if self._metrics:

@@ -29,6 +29,9 @@ _COMMANDS = {
     "run": ("streamling.cli.run", "Run a pipeline file (the default command)."),
     "serve": ("streamling.cli.serve", "Run many pipelines in one process, managed over an HTTP API."),
     "validate": ("streamling.cli.validate", "Check a pipeline file without running it."),
+    "preview": ("streamling.cli.preview", "Run a pipeline without its sinks and show rows of every node."),
+    "preview-server": ("streamling.cli.preview_server", "Answer preview requests over HTTP."),
+    "tap": ("streamling.cli.tap", "Show rows of a node of a running pipeline."),
     "plan": ("streamling.cli.plan", "Show what would run: flows, segments, placement, Spark plan."),
     "new": ("streamling.cli.new", "Create a folder with a first pipeline and data."),
     "schema": ("streamling.cli.schema", "Print the JSON Schema of the pipeline file."),
@@ -68,7 +71,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command: click.Command = getattr(import_module(_COMMANDS[name][0]), name)
+        command: click.Command = getattr(import_module(_COMMANDS[name][0]), name.replace("-", "_"))
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

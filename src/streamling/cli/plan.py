@@ -78,7 +78,7 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
     app = App.load(config_name).without_waiting()
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
-    with app.state(pipeline, dry_run=True) as state:
+    with app.state(pipeline, in_memory=True) as state:
         run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
         resolved = run.resolve_sources()
         schemas = run.check_without_spark()

@@ -55,6 +55,12 @@ def _require_folder(ctx: click.Context, param: click.Parameter, path: Path | Non
     callback=_require_folder,
     help="Write metrics to this file in the Prometheus text format, every 5 seconds and at the end.",
 )
+@click.option(
+    "--read-only",
+    is_flag=True,
+    hidden=True,  # for the preview server
+    help="Change nothing outside of this process but what sinks write: keep no state.",
+)
 @click.option("--dry-run", is_flag=True, help="Build all plans without running them.")
 @click.option(
     "--validate", "as_json", is_flag=True, help=("Dry run that prints the result as JSON; exits with 0 or 1.")
@@ -65,6 +71,7 @@ def run(
     pipeline_file: str | None,
     config_name: str | None,
     metrics_file: Path | None,
+    read_only: bool,
     dry_run: bool,
     as_json: bool,
     show_timings: bool,
@@ -115,7 +122,9 @@ def run(
         shutdown_by_signals(_BUDGET_SECONDS) as shutdown,
     ):
         process = _Process(shutdown, release_stdout, timings)
-        return _run(process, pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug)
+        return _run(
+            process, pipeline_file, config_name, metrics_file, read_only=read_only, dry_run=dry_run, debug=debug
+        )
 
 
 @dataclass(frozen=True)
@@ -133,10 +142,12 @@ def _run(
     config_name: str | None,
     metrics_file: Path | None,
     *,
+    read_only: bool,
     dry_run: bool,
     debug: bool,
 ) -> int:
     from streamling.config import load_config
+    from streamling.observe.traces import reporting_traces
     from streamling.telemetry.logging import configure_logging
     from streamling.telemetry.reporting import is_reported, reporting_metrics
 
@@ -146,7 +157,7 @@ def _run(
         configure_logging(config.log_format, "debug" if debug else config.log_level)
     shutdown.budget = config.shutdown_budget_secs
     with ExitStack() as resources:
-        start = partial(_start_spark, config, resources, shutdown, timings, debug=debug)
+        start = partial(start_spark, config, resources, shutdown, timings, debug=debug)
         # everything below happens while the JVM starts
         file = pipeline_file or config.pipeline_definition_location
         early = start(frozenset()) if _can_start_early(config, file) else None
@@ -159,8 +170,12 @@ def _run(
             config = app.config
         if not app.writes_to_stdout(pipeline):
             process.release_stdout()  # a plugin may print
-        state = resources.enter_context(app.state(pipeline, dry_run=dry_run))
-        run = app.run(pipeline, state, count_in_spark=is_reported(config, metrics_file))
+        if read_only:
+            app = app.for_preview()
+            config = app.config
+        state = resources.enter_context(app.state(pipeline, in_memory=dry_run or read_only))
+        counted = is_reported(config, metrics_file)
+        run = app.run(pipeline, state, count_in_spark=counted, read_only=read_only)
         if early is not None and not run.spark_packages <= early.spark_packages:
             early.stop()  # a plugin needs a Spark connector that the file does not mention
             early = None
@@ -179,7 +194,10 @@ def _run(
             log.info("%s: every plan can be built", pipeline.file)
         else:
             shutdown.drain(run)
-            with reporting_metrics(run.metrics, config, metrics_file, os.environ):
+            with (
+                reporting_metrics(run.metrics, config, metrics_file, os.environ),
+                reporting_traces(run.observer.epochs, config, os.environ),
+            ):
                 _flow(run, runtime, timings, config)
     return ExitCode.OK
 
@@ -207,10 +225,23 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: App
         with show_progress(run), _prefer_jvm_failure(runtime), _prepare_next_start(runtime):
             run.start()
             log.info("%s is running (%s)", run.pipeline.file, config.application_id)
-            run.wait()
+            _wait(run, tolerant=config.preview_tolerant_mode)
     written = run.summary()
     reason = f": {run.stop_reason}" if run.stop_reason else ""
     log.info("finished%s%s", reason, f"; rows: {written}" if written else "")
+
+
+def _wait(run: PipelineRun, *, tolerant: bool) -> None:
+    """Wait for the end. With ``tolerant``, a failure is raised only when the process is asked to stop: until then, the
+    admin API reports it."""
+    try:
+        run.wait()
+    except StreamlingError as error:
+        if not tolerant:
+            raise
+        log.error("%s (preview_tolerant_mode: the process waits for a signal)", error)
+        run.wait_for_stop()
+        raise
 
 
 @contextmanager
@@ -245,7 +276,7 @@ def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
     return fetched_spark_packages(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
 
 
-def _start_spark(
+def start_spark(
     config: AppConfig,
     resources: ExitStack,
     shutdown: Shutdown,
@@ -254,6 +285,7 @@ def _start_spark(
     *,
     debug: bool,
 ) -> SparkRuntime:
+    """Start the JVM; it stops with ``resources``."""
     from streamling.jvm.session import SparkRuntime
 
     runtime = SparkRuntime.start(

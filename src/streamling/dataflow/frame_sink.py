@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import Port
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.row_observation import RowObservation
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import OnAck
@@ -18,6 +19,9 @@ from streamling.observe.activity import work_in_spark
 from streamling.pipeline.error_locations import node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import FrameSink, LocalRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 T = TypeVar("T")
 
@@ -64,6 +68,8 @@ class FrameSinkStep:
             work_in_spark(self._meter.activity, elapsed)
         else:  # Spark has worked for the SQL above at the same time, in one plan
             self._meter.activity.add_work(elapsed)
+        if self._meter.measures is not None:
+            self._meter.measures.collect()
         if count is None:
             rows.on_count(self._count)
         else:
@@ -78,13 +84,23 @@ class FrameSinkStep:
 
     def prepare(self, rows: Rows) -> Rows:
         """The sink's own part of the plan."""
-        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(rows.frame())))
-        return rows.with_frame(frame)
+        frame = self._measured(rows)
+        return rows.with_frame(rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(frame))))
+
+    def _measured(self, rows: Rows) -> DataFrame:
+        """The rows for Spark, with the measures of the sink in their plan."""
+        measures, frame = self._meter.measures, rows.frame()
+        return frame if measures is None or rows.in_python else measures.observe(frame)
+
+    @property
+    def measures(self) -> RowMeasures | None:
+        return self._meter.measures
 
     def prepare_local(self, rows: Rows) -> Rows | None:
         """The sink's own part of the plan for small batches, if it writes them itself."""
         lineage = (*rows.lineage, (self.node, self.operator))
-        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare_local(rows.frame())))
+        taken = self._measured(rows)
+        frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare_local(taken)))
         return None if frame is None else Rows(rows.session, frame=frame, lineage=lineage, on_elapsed=rows.on_elapsed)
 
     def accept_local(self, rows: LocalRows) -> None:
@@ -102,6 +118,8 @@ class FrameSinkStep:
                 taken = self.operator.write_arrow(rows.batches())
             if not taken:
                 self._write(self.prepare(rows))
+            if self._meter.measures is not None:
+                self._meter.measures.record_batches(rows.batches())
             return rows.count
         if rows.is_observed and not self.operator.counts_rows:
             self._write(self.prepare(rows))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +19,7 @@ from streamling.checkpoint.clock import Clock
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.errors import NodeLabel, StreamlingError
 from streamling.observe.activity import Activity, blocked_by_queue
+from streamling.observe.epochs import MarkerLog
 from streamling.threads import ContextThread
 
 #: Batches that may wait in front of a lane. One being written, one ready and one being read are enough to overlap
@@ -78,10 +78,9 @@ class Lane:
         clock: Clock,
         activity: Activity,
         on_failure: Callable[[StreamlingError], None],
-        on_passed: Callable[[int, float], None],
+        markers: MarkerLog,
         queue_length: int = QUEUE_LENGTH,
     ) -> None:
-        """``on_passed`` is called with an epoch and the seconds that it took to pass its marker on."""
         self.node = node
         self._work = work
         self._feeders: set[str] = set()
@@ -89,7 +88,7 @@ class Lane:
         self._clock = clock
         self._activity = activity
         self._on_failure = on_failure
-        self._on_passed = on_passed
+        self._markers = markers
         self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
         self._arrived: dict[int, set[str]] = {}
         self._finalized: int | None = None
@@ -224,10 +223,10 @@ class Lane:
         if arrived >= self._feeders:
             # epochs that were dropped for a terminal one never complete here: remove them as well
             self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
-            began = time.monotonic()
+            self._markers.arrived(mark.epoch)
             self._drain()
             self._work.mark(mark.epoch)
-            self._on_passed(mark.epoch, time.monotonic() - began)
+            self._markers.passed(mark.epoch)
         elif len(arrived) == 1:
             self._work.alignment_started(mark.epoch)
 

@@ -6,9 +6,9 @@ consumer; a sink that Spark writes may add its own part. What follows receives t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
 
@@ -18,13 +18,14 @@ from streamling.dataflow.dead_letters import SplitRejectedStep, rejected_rows, v
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import FrameStep, Outlet
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.observe.activity import Edge, passing
 from streamling.plugins.operators import LocalPlan, Stream
 from streamling.spark.counting import row_count
 
-#: takes the number of rows that a counter in the plan has counted
-Report = Callable[[int], None]
+#: takes the aggregates of an observation in the plan
+Report = Callable[[Sequence[float | None]], None]
 
 
 class LocalDelivery(Protocol):
@@ -40,7 +41,7 @@ def local_delivery(stream: Stream, rows: Rows, outlet: Outlet, meter: NodeMeter 
     the plan."""
     if isinstance(split := outlet.only_step, SplitRejectedStep):
         return _RejectingDelivery.of(stream, rows, split, meter)
-    return _longest(stream, _Part(rows, outlet, meter))
+    return _longest(stream, _Part.of_source(rows, outlet, meter))
 
 
 @dataclass(frozen=True)
@@ -51,21 +52,38 @@ class _Part:
     outlet: Outlet
     #: counts the rows of the node; None: nothing is counted inside the plan
     meter: NodeMeter | None
-    #: what to do with the counters in the plan, by name
-    reports: dict[str, tuple[Report, ...]] = field(default_factory=dict)
+    #: what to do with the observations in the plan, by name
+    reports: Mapping[str, Report] = field(default_factory=dict)
     #: from the source to the node
     edges: tuple[Edge, ...] = ()
+
+    @classmethod
+    def of_source(cls, rows: Rows, outlet: Outlet, meter: NodeMeter | None) -> _Part:
+        """The part of the source alone."""
+        return cls(rows, outlet, meter)._measured(outlet.meter)
 
     def with_step(self, step: FrameStep, upstream: str) -> _Part:
         """The part with one more step."""
         rows, reports = self.rows, dict(self.reports)
         if self.meter is not None:
             name = f"rows_{len(reports)}"
-            reports[name] = (self.meter.count_rows_out, step.meter.count_rows_in)
+            reports[name] = _counting(self.meter.count_rows_out, step.meter.count_rows_in)
             rows = rows.with_frame(rows.frame().observe(name, row_count()))
         meter = None if self.meter is None else step.meter
         edges = (*self.edges, *(edge for edge in self.outlet.edges if edge is not None))
-        return _Part(step.transform(upstream, rows), step.outlet, meter, reports, edges)
+        return _Part(step.transform(upstream, rows), step.outlet, meter, reports, edges)._measured(step.meter)
+
+    def _measured(self, meter: NodeMeter | None) -> _Part:
+        """The part with the measures of its last node, unless the source has added them itself."""
+        measures = None if meter is None else meter.measures
+        if measures is None:
+            return self
+        rows = self.rows if measures.by_source else self.rows.with_frame(measures.observe(self.rows.frame()))
+        return replace(self, rows=rows).reporting(measures)
+
+    def reporting(self, measures: RowMeasures | None) -> _Part:
+        """The part if its plan contains ``measures``."""
+        return self if measures is None else replace(self, reports={**self.reports, measures.name: measures.record})
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Pass the rows of the node on."""
@@ -77,9 +95,16 @@ class _Part:
     def report(self, plan: LocalPlan) -> None:
         """Report what ``plan`` has counted."""
         if self.reports:
-            for name, rows in plan.counts().items():
-                for report in self.reports[name]:
-                    report(rows)
+            for name, values in plan.observed().items():
+                self.reports[name](values)
+
+
+def _counting(*counters: Callable[[int], None]) -> Report:
+    def report(values: Sequence[float | None]) -> None:
+        for count in counters:
+            count(int(values[0] or 0))
+
+    return report
 
 
 def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
@@ -89,7 +114,7 @@ def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
         prepared = sink.prepare_local(last.rows)
         plan = None if prepared is None else stream.local_plan(prepared.frame())
         if prepared is not None and plan is not None:
-            return _SinkDelivery(plan, prepared, last, sink, _shown(stream, parts))
+            return _SinkDelivery(plan, prepared, last.reporting(sink.measures), sink, _shown(stream, parts))
     for number, part in reversed(list(enumerate(parts))):
         if (plan := stream.local_plan(part.rows.frame())) is not None:
             return _ArrowDelivery(plan, part, _shown(stream, parts[:number]))
@@ -176,7 +201,7 @@ class _RejectingDelivery:
     ) -> _RejectingDelivery | None:
         rejected = rejected_rows(rows)
         plan = stream.local_plan(rejected.frame())
-        valid = _longest(stream, _Part(valid_rows(rows), split.outlet, meter))
+        valid = _longest(stream, _Part.of_source(valid_rows(rows), split.outlet, meter))
         return None if plan is None or valid is None else cls(plan, rejected, split, valid)
 
     def deliver(self, messages: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.observe.activity import Activity, work_in_spark
 from streamling.observe.live_rows import NodeRows
 from streamling.plugins.context import Metrics
@@ -19,6 +20,7 @@ class NodeMeter:
         metrics: Metrics,
         activity: Activity,
         live_rows: NodeRows | None,
+        measures: RowMeasures | None,
         *,
         takes: bool,
         computes: bool,
@@ -27,6 +29,8 @@ class NodeMeter:
         self.activity = activity
         #: shows some of the node's rows to people; None if it has no output
         self.live_rows = live_rows
+        #: what is measured about its rows besides their number
+        self.measures = measures
         self._metrics = metrics
         self._prefixes = ("",) if sub_plan is None else ("", sub_plan)
         self.count_rows_out(0)

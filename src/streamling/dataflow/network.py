@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from streamling.dataflow.lane import Lane
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.routing import Router
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
@@ -63,11 +64,12 @@ class Outlet:
         self.node = node
         self.steps = steps
         self.side_outputs = side_outputs
-        self._meter = meter
+        self.meter = meter
         #: one per step; None if nothing is measured here
         self.edges = [None if meter is None else Edge(meter.activity, step.name) for step in steps]
         # rows that a consumer loads into Python are counted there
-        self._observing = observing and all(step.wants_frame for step in steps)
+        self._stays_in_spark = all(step.wants_frame for step in steps)
+        self._observing = observing and self._stays_in_spark
 
     @property
     def only_step(self) -> Step | None:
@@ -76,11 +78,15 @@ class Outlet:
 
     def emit(self, rows: Rows) -> None:
         """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
-        if self._meter is not None:
-            rows.on_count(self._meter.count_rows_out)
-            rows.on_count(self._meter.activity.count_batch)
+        if self.meter is not None:
+            rows.on_count(self.meter.count_rows_out)
+            rows.on_count(self.meter.activity.count_batch)
         if self._observing:
             rows.observe()
+        measures = self._measures
+        if measures is not None and not rows.in_python and self._stays_in_spark:
+            rows.measure(measures)
+            measures = None
         if len(self.steps) > 1 and any(step.wants_frame for step in self.steps):
             rows.persist()
         try:
@@ -91,19 +97,32 @@ class Outlet:
                     with nullcontext() if edge is None else passing(edge):
                         step.accept(self.node, rows)
             rows.settle()
+            if measures is not None:
+                measures.record_batches(rows.batches())
+            self._collect()
             self.show(rows)
         finally:
             rows.unpersist()
 
     @property
+    def _measures(self) -> RowMeasures | None:
+        """The measures that are made here."""
+        measures = None if self.meter is None else self.meter.measures
+        return None if measures is None or measures.by_source else measures
+
+    def _collect(self) -> None:
+        if self.meter is not None and self.meter.measures is not None:
+            self.meter.measures.collect()
+
+    @property
     def is_watched(self) -> bool:
         """Whether rows that stay in Spark would be shown to somebody."""
-        live = None if self._meter is None else self._meter.live_rows
+        live = None if self.meter is None else self.meter.live_rows
         return live is not None and live.wanted(in_python=False) > 0
 
     def show(self, rows: Rows) -> None:
         """Show some of ``rows`` to those who watch the node."""
-        live = None if self._meter is None else self._meter.live_rows
+        live = None if self.meter is None else self.meter.live_rows
         wanted = 0 if live is None else live.wanted(in_python=rows.in_python)
         if live is None or not wanted:
             return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from streamling.dataflow.arrow_frames import to_frame
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.row_observation import RowObservation
 from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import node_error
@@ -160,6 +161,10 @@ class Rows:
         if self.count is None:
             self._observed = RowObservation(self.frame())
             self._frame = self._observed.frame
+
+    def measure(self, measures: RowMeasures) -> None:
+        """Let Spark measure the rows while it computes those of the `frame` that is returned from now on."""
+        self._frame = measures.observe(self.frame())
 
     @property
     def is_observed(self) -> bool:

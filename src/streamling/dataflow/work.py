@@ -41,6 +41,8 @@ class SinkWork:
         if allowed:
             began = time.monotonic()
             self._sink.write(batch.slice(0, allowed))
+            if self._meter.measures is not None:
+                self._meter.measures.record_batches([batch.slice(0, allowed)])
             activity = self._meter.activity
             activity.last_rows, activity.last_seconds = allowed, time.monotonic() - began
             self._taken += allowed

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from streamling.plugins.context import Metrics
 
+#: returns seconds since some fixed moment
+Now = Callable[[], float]
 WaitState = Literal["blocked", "starved"]
 
 #: the waits of a node that waits for rows: no node downstream is involved
@@ -48,10 +50,14 @@ class _Wait:
 class Activity:
     """The time of one node. All methods may be called from any thread."""
 
-    def __init__(self, metrics: Metrics, *, kind: str = "native", event_seconds: float = 0.1) -> None:
+    def __init__(
+        self, metrics: Metrics, *, kind: str = "native", event_seconds: float = 0.1, now: Now = time.monotonic
+    ) -> None:
         """``kind`` is the tag `execution_kind`. A wait for a node downstream that takes at least ``event_seconds``
         counts as a backpressure event."""
         self._metrics = metrics
+        self._now = now
+        self.is_plugin = kind == "plugin"
         self._tags = {"execution_kind": kind}
         self._event_seconds = event_seconds
         self._lock = threading.Lock()
@@ -73,26 +79,26 @@ class Activity:
     def thread(self) -> Iterator[None]:
         """The current thread works for the node while the block runs."""
         with self._lock:
-            self._threads[threading.get_ident()] = time.monotonic()
+            self._threads[threading.get_ident()] = self._now()
         _here.owner = self
         try:
             yield
         finally:
             _here.owner = None
             with self._lock:
-                self._ended += time.monotonic() - self._threads.pop(threading.get_ident())
+                self._ended += self._now() - self._threads.pop(threading.get_ident())
 
     @contextmanager
     def waiting(self, state: WaitState, downstream: str = NO_DOWNSTREAM) -> Iterator[None]:
         """A thread of the node waits while the block runs."""
-        now = time.monotonic()
+        now = self._now()
         wait = _Wait(state, downstream, now, now)
         with self._lock:
             self._waits.append(wait)
         try:
             yield
         finally:
-            now = time.monotonic()
+            now = self._now()
             with self._lock:
                 self._waits.remove(wait)
                 self._add(wait, now)
@@ -125,7 +131,7 @@ class Activity:
 
     def spent(self) -> TimeSpent:
         """The time so far, with that of waits that have not ended."""
-        now = time.monotonic()
+        now = self._now()
         with self._lock:
             for wait in self._waits:
                 self._add(wait, now)

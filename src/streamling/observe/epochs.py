@@ -30,8 +30,9 @@ class EpochRecord:
     positions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     markers: dict[str, float] = field(default_factory=dict)
     acks: dict[str, float] = field(default_factory=dict)
-    #: when each node had passed the marker on, and how long it took
-    nodes: dict[str, tuple[float, float]] = field(default_factory=dict)
+    #: when the marker arrived at each node that runs in lanes, and when it had been passed on
+    arrivals: dict[str, float] = field(default_factory=dict)
+    departures: dict[str, float] = field(default_factory=dict)
     #: when all flows and sinks had reported
     stored_from: float | None = None
 
@@ -71,7 +72,8 @@ def _milliseconds(seconds: float | None) -> float | None:
 class EpochLog:
     """A ring of the last epochs. Written by the checkpoint thread and by lanes, read by observers."""
 
-    def __init__(self, capacity: int = CAPACITY) -> None:
+    def __init__(self, capacity: int = CAPACITY, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
         self._records: deque[EpochRecord] = deque(maxlen=capacity)
         self._began: dict[int, float] = {}
         self._lock = threading.Lock()
@@ -82,7 +84,7 @@ class EpochLog:
         """An epoch has started; ``awaited`` are the flows and sinks that have to report."""
         self._end_all("failed")
         with self._lock:
-            self._began = {epoch: time.monotonic()}
+            self._began = {epoch: self._now()}
             self._records.append(EpochRecord(epoch, datetime.now(UTC), terminal, set(awaited)))
 
     def marked(self, flow: str, epoch: int, position: Mapping[str, Any]) -> None:
@@ -98,11 +100,19 @@ class EpochLog:
                 record.acks.setdefault(sink, self._elapsed(epoch))
                 record.missing.discard(sink)
 
-    def passed(self, node: str, epoch: int, seconds: float) -> None:
-        """``node`` has passed the marker of ``epoch`` on, after ``seconds`` of work."""
+    def markers_of(self, node: str) -> MarkerLog:
+        """Records the markers that pass ``node``."""
+        return MarkerLog(self, node)
+
+    def arrived(self, node: str, epoch: int) -> None:
         with self._lock:
             if record := self._current(epoch):
-                record.nodes[node] = self._elapsed(epoch), seconds
+                record.arrivals[node] = self._elapsed(epoch)
+
+    def passed(self, node: str, epoch: int) -> None:
+        with self._lock:
+            if record := self._current(epoch):
+                record.departures[node] = self._elapsed(epoch)
 
     def storing(self, epoch: int) -> None:
         with self._lock:
@@ -110,14 +120,15 @@ class EpochLog:
                 record.missing = {"state backend"}
                 record.stored_from = record.stored_from or self._elapsed(epoch)
 
-    def finalized(self, epoch: int, seconds: float) -> None:
+    def finalized(self, epoch: int, seconds: float) -> EpochRecord | None:
         with self._lock:
             record = self._current(epoch)
             if record is None:
-                return
+                return None
             record.status, record.duration, record.missing = "complete", seconds, set()
             record.stored_from = seconds if record.stored_from is None else record.stored_from
         self.on_end(record)
+        return record
 
     def failed(self) -> None:
         """The epoch in flight cannot complete."""
@@ -148,9 +159,25 @@ class EpochLog:
         return self._records[-1]
 
     def _elapsed(self, epoch: int) -> float:
-        return time.monotonic() - self._began.get(epoch, time.monotonic())
+        return self._now() - self._began.get(epoch, self._now())
 
     def _shared(self, flow: str, position: Mapping[str, Any]) -> Mapping[str, Any]:
         """``position``, or that of the last epoch if it is equal: an idle pipeline keeps one."""
         last = self._records[-2].positions.get(flow) if len(self._records) > 1 else None
         return last if last == position else position
+
+
+@dataclass(frozen=True)
+class MarkerLog:
+    """Records the markers that pass one instance of a node."""
+
+    epochs: EpochLog
+    node: str
+
+    def arrived(self, epoch: int) -> None:
+        """The marker has arrived from everywhere: all rows of the epoch are here."""
+        self.epochs.arrived(self.node, epoch)
+
+    def passed(self, epoch: int) -> None:
+        """The rows have been processed, and the marker has been passed on or handed to the sink."""
+        self.epochs.passed(self.node, epoch)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -67,15 +67,18 @@ class Listener:
 class NodeRows:
     """The rows of one node."""
 
-    def __init__(self, node: str, records: int, window: float, *, always: bool) -> None:
+    def __init__(
+        self, node: str, records: int, window: float, *, always: bool, now: Callable[[], float] = time.monotonic
+    ) -> None:
         """Up to ``records`` rows are kept per ``window`` seconds: those in Python anyway, or with ``always`` also those
         that stay in Spark."""
         self._node = node
         self._records = records
         self._window = window
         self._always = always
+        self._now = now
         self._lock = threading.Lock()
-        self._window_start = 0.0
+        self._window_start = now() - window
         self._taken = 0
         self._kept: deque[pa.RecordBatch] = deque()
         self._listeners: tuple[Listener, ...] = ()
@@ -83,7 +86,7 @@ class NodeRows:
 
     def wanted(self, *, in_python: bool) -> int:
         """How many rows of the next batch are wanted."""
-        now = time.monotonic()
+        now = self._now()
         if not in_python and (now < self._next_job or not (self._always or self._listeners)):
             return 0
         most = max((listener.wanted(self._node, now) for listener in self._listeners), default=0)
@@ -93,7 +96,7 @@ class NodeRows:
         """Rows of a batch; to compute them, Spark needed ``job_seconds``."""
         if not rows.num_rows:
             return
-        now = time.monotonic()
+        now = self._now()
         self._next_job = now + job_seconds * _JOB_SHARE
         kept = self._keep(rows, now)
         for listener in self._listeners:
@@ -142,8 +145,16 @@ def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
 class LiveRows:
     """The rows of all nodes of a run that can be watched: sources and transforms."""
 
-    def __init__(self, nodes: Collection[str], records: int, window: float, *, always: bool) -> None:
-        self._nodes = {name: NodeRows(name, records, window, always=always) for name in nodes}
+    def __init__(
+        self,
+        nodes: Collection[str],
+        records: int,
+        window: float,
+        *,
+        always: bool,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._nodes = {name: NodeRows(name, records, window, always=always, now=now) for name in nodes}
 
     def __contains__(self, node: str) -> bool:
         return node in self._nodes

@@ -6,6 +6,7 @@ from streamling.config import AppConfig
 from streamling.observe.activity import Activity
 from streamling.observe.dead_letters import RecentDeadLetters
 from streamling.observe.epochs import EpochLog
+from streamling.observe.event_times import EventTimes
 from streamling.observe.live_rows import LiveRows
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.registry import Registry
@@ -16,14 +17,18 @@ class RunObserver:
     """Everything that is observed about one run, apart from its metrics."""
 
     def __init__(self, pipeline: Pipeline, config: AppConfig, registry: Registry, metrics: MetricStore) -> None:
-        settings = config.live_data_inspect
         self.activities = {node.name: _activity(node, config, registry, metrics) for node in pipeline}
+        self.event_times = {
+            node.name: EventTimes(node.name, settings, metrics.of(node.name))
+            for node in pipeline
+            if (settings := node.options.telemetry.event_time) is not None
+        }
         self.epochs = EpochLog()
         self.dead_letters = RecentDeadLetters()
         self.live_rows = LiveRows(
             [node.name for node in pipeline if node.kind.has_output and node.options.emits_rows],
-            settings.records_per_topology_node,
-            settings.refresh_in_secs,
+            config.live_data_inspect.records_per_topology_node,
+            config.live_data_inspect.refresh_in_secs,
             always=config.live_data_inspect_enabled,
         )
         metrics.before_snapshot(self._add_running_waits)

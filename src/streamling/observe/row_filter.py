@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -62,8 +63,8 @@ class RowFilter:
             mask = self.condition(batch)
             if isinstance(mask, pa.Scalar):
                 mask = pa.repeat(mask, batch.num_rows)
-            return batch.filter(mask)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, TypeError) as error:
+            return batch.filter(mask.cast(pa.bool_()) if pa.types.is_null(mask.type) else mask)
+        except (pa.ArrowException, TypeError, ValueError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise StreamlingError.user(f"the filter does not fit the rows: {reason}") from None
 
@@ -87,7 +88,17 @@ def _compile(node: exp.Expr) -> Evaluate:
             f"the filter contains '{node.sql('spark')}', which is not supported here",
             remedy="use comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL and arithmetic",
         )
-    return compile_node(node)
+    evaluate = compile_node(node)
+    return _inverted(evaluate) if node.args.get("negate") else evaluate
+
+
+def _inverted(evaluate: Evaluate) -> Evaluate:
+    def inverted(batch: pa.RecordBatch) -> Value:
+        import pyarrow.compute as pc
+
+        return pc.invert(evaluate(batch))
+
+    return inverted
 
 
 def _rules() -> Mapping[str, Callable[[Any], Evaluate]]:
@@ -205,6 +216,9 @@ def _as_type(value: pa.Scalar[Any], wanted: pa.DataType) -> pa.Scalar[Any]:
     is_text = pa.types.is_string(value.type)
     if not is_text or pa.types.is_string(wanted) or pa.types.is_large_string(wanted):
         return value
+    if pa.types.is_timestamp(wanted) and wanted.tz is not None:
+        time = datetime.fromisoformat(value.as_py())
+        return pa.scalar(time if time.tzinfo is not None else time.replace(tzinfo=UTC), wanted)
     return pa.array([value.as_py()]).cast(wanted)[0]
 
 

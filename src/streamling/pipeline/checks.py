@@ -19,23 +19,29 @@ from streamling.pipeline.validation_errors import problem_at
 def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
     """Sources and transforms without a consumer, found in the raw file: it may be written for a preprocessor, with
     types and fields that only the preprocessor knows. Reports nothing if some SQL cannot be parsed."""
-    data, wrapper = _definition(document.data)
-    references = list(_references(data, registry))
-    if not all(references):
-        return []
-    read = {canonical(name) for names in references for name in names}
-    orphans = [
-        (kind, name)
-        for kind in (NodeKind.SOURCE, NodeKind.TRANSFORM)
-        for name, raw in _entries(data, kind)
-        if canonical(name) not in read and _emits_rows(kind, raw.get("type"), registry)
-    ]
+    _, wrapper = _definition(document.data)
+    orphans = unread_nodes(document, registry)
     if not orphans:
         return []
     names = listing(f"{kind} '{name}'" for kind, name in orphans)
     kind, name = orphans[0]
     location = document.entry_location((*wrapper, kind.section, name)).key
     return [problem_at(f"nothing reads from {names}", location, "connect it to a sink, or remove it")]
+
+
+def unread_nodes(document: Document, registry: NodeTypes) -> list[tuple[NodeKind, str]]:
+    """Sources and transforms that no other node reads; none if some SQL cannot be parsed."""
+    data, _ = _definition(document.data)
+    references = list(_references(data, registry))
+    if not all(references):
+        return []
+    read = {canonical(name) for names in references for name in names}
+    return [
+        (kind, name)
+        for kind in (NodeKind.SOURCE, NodeKind.TRANSFORM)
+        for name, raw in _entries(data, kind)
+        if canonical(name) not in read and _emits_rows(kind, raw.get("type"), registry)
+    ]
 
 
 def _emits_rows(kind: NodeKind, type_: Any, registry: NodeTypes) -> bool:

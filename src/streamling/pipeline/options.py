@@ -67,9 +67,7 @@ class NodeOptions(Options):
 
     def ineffective(self) -> Mapping[str, str]:
         """Fields that are set but have no effect, with the reason."""
-        if self.telemetry.event_time is None:
-            return {}
-        return {"telemetry.event_time": "event times are not measured in this version"}
+        return {}
 
     def upstreams(self) -> Sequence[str]:
         """Names of the nodes this one reads, as written. Sources read none."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from streamling.dataflow.network import FrameStep, LaneStep, Outlet, Step
 from streamling.dataflow.pulled_flow import PulledFlow
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.dataflow.rejecting import RejectingSink, RejectingTransform
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.dataflow.streamed_flow import StreamedFlow
@@ -55,6 +55,8 @@ class Builder:
     clock: Clock
     row_limit: int | None
     observer: RunObserver
+    #: by node
+    measures: Mapping[str, RowMeasures]
     #: whether rows that stay in Spark are counted too, which costs time there
     observing: bool = False
     #: batches that may wait in front of a node
@@ -217,7 +219,7 @@ class Builder:
             clock=self.clock,
             activity=self.observer.activities[planned.node.name],
             on_failure=lambda error: self.callbacks.on_failure(add_location(error, planned.node)),
-            on_passed=partial(self.observer.epochs.passed, _instance_name(planned, number)),
+            markers=self.observer.epochs.markers_of(_instance_name(planned, number)),
             queue_length=self.queue_length(planned.node),
         )
 
@@ -243,6 +245,7 @@ class Builder:
                 planned.operator.context.metrics,
                 self.observer.activities[name],
                 self.observer.live_rows.of(name),
+                self.measures.get(name),
                 takes=planned.node.kind.has_input,
                 computes=planned.node.kind.has_output,
                 sub_plan=planned.operator.sub_plan_metrics,

@@ -18,6 +18,8 @@ from streamling.retry import Stopping, call_with_retries, ignore_retry
 from streamling.sql.user_functions import SqlFunction
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from streamling.plugins.rejects import RejectedRows
     from streamling.plugins.side_outputs import LookupTable
 
@@ -83,6 +85,11 @@ def always_ready(timeout: float) -> bool:
     return True
 
 
+def unchanged(frame: DataFrame) -> DataFrame:
+    """For operators whose rows are not measured."""
+    return frame
+
+
 @dataclass(frozen=True)
 class NodeContext(Generic[OptionsT]):
     """Everything that one instance of an operator knows about its pipeline."""
@@ -122,6 +129,13 @@ class NodeContext(Generic[OptionsT]):
     #: called with the error that the operator is retrying, and with None once it succeeds: a timeout of the node can
     #: then report the cause
     report_retry: Callable[[StreamlingError | None], None] = ignore_retry
+
+    #: whether nothing outside of this process may be changed: the run is a preview
+    read_only: bool = False
+
+    #: adds the engine's measures (event times, row kinds) to the DataFrame of a source. A streamed source that drops
+    #: rows by itself, such as those that do not match its `filter`, calls it before; the engine measures all other rows
+    measure_rows: Callable[[DataFrame], DataFrame] = unchanged
 
     #: rejected rows that wait for the dead-letter sink; None when the node has none
     rejected_rows: RejectedRows | None = None

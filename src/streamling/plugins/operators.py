@@ -89,6 +89,8 @@ class Operator(ABC, Generic[OptionsT]):
     writes_to_stdout: ClassVar[bool] = False
     #: prefix under which rows and time are also recorded as those of a plan inside the node; None: there is none
     sub_plan_metrics: ClassVar[str | None] = None
+    #: the metric under which the engine counts the rows of a source by their kind
+    row_kind_metric: ClassVar[str | None] = None
 
     def __init__(self, context: NodeContext[OptionsT]) -> None:
         self.context = context
@@ -323,8 +325,8 @@ class LocalPlan(Protocol):
     def to_rows(self, messages: Any) -> LocalRows:
         """The rows for `FrameSink.write_local`."""
 
-    def counts(self) -> Mapping[str, int]:
-        """The row counters (``DataFrame.observe``) in the plan, by name, as of the last batch."""
+    def observed(self) -> Mapping[str, Sequence[float | None]]:
+        """The aggregates of the observations (``DataFrame.observe``) in the plan, by name, as of the last batch."""
 
 
 class Stream(ABC):

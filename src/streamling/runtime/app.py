@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from streamling.config import AppConfig, load_config
 from streamling.config.identity import LEGACY_APPLICATION_ID, default_identity
@@ -17,6 +18,7 @@ from streamling.errors import error_context
 from streamling.pipeline.keyed_options import options_for
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import load_pipeline, parse_pipeline
+from streamling.pipeline.preview import without_sinks
 from streamling.pipeline.side_outputs import with_side_outputs
 from streamling.pipeline.variables import Variables
 from streamling.plugins.loader import Plugins
@@ -64,6 +66,13 @@ class App:
         path = file or self.config.pipeline_definition_location
         return self._checked(_text(path), partial(load_pipeline, path))
 
+    def preview_pipeline(self, file: str) -> Pipeline:
+        """The pipeline in ``file`` with sinks that discard their rows."""
+        if not (text := _text(file)):
+            return self.pipeline(file)  # which reports why
+        self.plugins.load_named(text)  # whether a node has an output depends on its type
+        return self.parse(without_sinks(text, self.registry), file)
+
     def parse(self, text: str, file: str) -> Pipeline:
         """The pipeline in ``text``; errors name ``file``."""
         return self._checked(text, partial(parse_pipeline, text, file=file))
@@ -106,6 +115,11 @@ class App:
             self, config=self.config.model_copy(update={"application_id": identity}), is_named_after_file=True
         )
 
+    def for_preview(self) -> App:
+        """The same with a name of its own: state and consumer groups of the pipeline are neither read nor changed."""
+        name = f"preview-{uuid4().hex[:12]}"
+        return replace(self, config=self.config.model_copy(update={"application_id": name}))
+
     def without_waiting(self) -> App:
         """The same for checks: unreachable systems are reported immediately."""
         return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
@@ -117,8 +131,10 @@ class App:
         *,
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
+        read_only: bool = False,
     ) -> PipelineRun:
-        """One run of ``pipeline``; no system has been contacted yet."""
+        """One run of ``pipeline``; no system has been contacted yet. With ``read_only``, nothing outside of this
+        process is changed."""
         return PipelineRun(
             pipeline,
             config=self.config,
@@ -126,6 +142,7 @@ class App:
             state=state,
             count_in_spark=count_in_spark,
             spark_settings=spark_settings,
+            read_only=read_only,
         )
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:
@@ -134,10 +151,10 @@ class App:
         return any(operator is not None and operator.writes_to_stdout for operator in operators)
 
     @contextmanager
-    def state(self, pipeline: Pipeline, *, dry_run: bool = False) -> Iterator[StateBackend]:
-        """The state of ``pipeline``, which no other process may write in the meantime; for a dry run an empty one in
-        memory."""
-        if dry_run:
+    def state(self, pipeline: Pipeline, *, in_memory: bool = False) -> Iterator[StateBackend]:
+        """The state of ``pipeline``, which no other process may write in the meantime; with ``in_memory`` an empty one
+        that is not kept."""
+        if in_memory:
             yield MemoryState()
             return
         with self._locked_file(), self._opened_state(exclusive=not self._is_divided(pipeline)) as backend:

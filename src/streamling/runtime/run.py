@@ -25,6 +25,7 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH
+from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
 from streamling.observe.observer import RunObserver
@@ -37,7 +38,7 @@ from streamling.planning.connection_checks import NodeConnection
 from streamling.planning.execution_graph import Callbacks, ExecutionGraph
 from streamling.planning.placement import placement_for, runs_on_executors
 from streamling.plugins.connections import ExternalPosition
-from streamling.plugins.context import NodeContext
+from streamling.plugins.context import NodeContext, unchanged
 from streamling.plugins.operators import Operator, Position, Progress
 from streamling.plugins.registry import Registry
 from streamling.plugins.rejects import RejectedRows
@@ -79,9 +80,11 @@ class PipelineRun:
         clock: Clock | None = None,
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
+        read_only: bool = False,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
-        metrics are exported. ``spark_settings`` are those of the run's own Spark session."""
+        metrics are exported. ``spark_settings`` are those of the run's own Spark session. With ``read_only``, nothing
+        outside of this process is changed: sources are not told which rows are final, and tables are only read."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config
@@ -91,11 +94,13 @@ class PipelineRun:
         self._deep_calls = ExitStack()
         self._count_in_spark = count_in_spark
         self._spark_settings = spark_settings or {}
+        self._read_only = read_only
         #: what the run has measured so far
         self.metrics = create_store(pipeline, config)
         #: what can be seen of the run while it runs
         self.observer = RunObserver(pipeline, config, registry, self.metrics)
-        self.metrics.before_snapshot(self._report_queues)
+        self._measures = self._row_measures()
+        self.metrics.before_snapshot(self._before_snapshot)
         self._shared = SharedResources()
         #: columns that each node has reported as dropped
         self._dropped_columns: dict[str, dict[str, object]] = {}
@@ -222,6 +227,8 @@ class PipelineRun:
             stopping=self._stopping,
             request_stop=self.stop,
             rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
+            read_only=self._read_only,
+            measure_rows=self._measures[node.name].in_source if node.name in self._measures else unchanged,
             dropped_columns=self._dropped_columns.setdefault(node.name, {}),
             report_retry=lambda error: self._retrying.report(node.name, error),
             restart_stream=lambda timeout: self._graph.flows[flow].restart(timeout),
@@ -253,6 +260,7 @@ class PipelineRun:
             self._clock,
             self._config.num_records_before_stop,
             self.observer,
+            self._measures,
             self._count_in_spark,
             self._queue_length,
         ).build()
@@ -311,6 +319,11 @@ class PipelineRun:
             self._wait()
         finally:
             self.has_ended = True
+
+    def wait_for_stop(self) -> None:
+        """Wait until somebody requests a stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.stop_reason is not None)
 
     def _wait(self) -> None:
         with self._changed:
@@ -425,7 +438,20 @@ class PipelineRun:
         own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
         return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH
 
-    def _report_queues(self) -> None:
+    def _row_measures(self) -> Mapping[str, RowMeasures]:
+        """What is measured about the rows of nodes besides their number: event times where the file asks for them, row
+        kinds if metrics are exported."""
+        times, found = self.observer.event_times, {}
+        for node, kind in self._kinds():
+            kinds = kind.row_kind_metric if self._count_in_spark else None
+            if node.name in times or kinds is not None:
+                found[node.name] = RowMeasures(node.name, self.metrics.of(node.name), times.get(node.name), kinds)
+        return found
+
+    def _before_snapshot(self) -> None:
+        """Record what is only known when somebody asks."""
+        for measures in self._measures.values():
+            measures.collect()
         queued: dict[str, int] = {}
         for lane in self._graph.lanes:
             queued[lane.node.name] = queued.get(lane.node.name, 0) + lane.queued
@@ -462,8 +488,9 @@ class PipelineRun:
             log.debug("after the failure: %s", error)
 
     def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
-        for name, position in positions.items():
-            self._graph.flows[name].commit(epoch, position)
+        if not self._read_only:
+            for name, position in positions.items():
+                self._graph.flows[name].commit(epoch, position)
         for lane in self._graph.lanes:
             lane.notify_finalized(epoch)
         for step in self._graph.steps_without_lane:
@@ -500,10 +527,14 @@ class PipelineRun:
         """Close flows first, then lanes from the top down, so that everything in the queues is processed."""
         deadline = self._deadline or self._clock.now() + self._config.shutdown_budget_secs
         late = [flow.name for flow in self._graph.flows.values() if not flow.close(self._left(deadline))]
+        stuck = []
         for lane in reversed(self._graph.lanes):
             lane.end()
             if not lane.join(self._left(deadline)):
-                late.append(str(lane.node))
+                stuck.append(lane)
+        late += [str(lane.node) for lane in stuck]
+        plugins = sum(self.observer.activities[lane.node.name].is_plugin for lane in stuck)
+        self.metrics.of(PIPELINE).count("shutdown_unflushed_plugin_dispatchers", plugins)
         for step in self._graph.steps_without_lane:
             self._close_step(step)
         self._deep_calls.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -115,7 +116,7 @@ class Topology:
                 "capacity": sum(lane.queue_length for lane in lanes),
             },
             "batch": {"rows": activity.last_rows, "ms": round(activity.last_seconds * 1000, 1)},
-            "event_time": None,
+            "event_time": self._event_time(name),
         }
         return {**described, **self._constant[name]} if full else described
 
@@ -180,6 +181,14 @@ class Topology:
     def _lag(self, name: str) -> int | None:
         known = [flow.source.lag() for flow in self._run.graph.flows.values() if flow.node.name == name]
         return sum(lag for lag in known if lag is not None) if any(lag is not None for lag in known) else None
+
+    def _event_time(self, name: str) -> dict[str, Any] | None:
+        times = self._run.observer.event_times.get(name)
+        if times is None or times.watermark is None:
+            return None
+        latest = datetime.fromtimestamp(times.watermark / 1000, UTC)
+        lag = round(time.time() - times.watermark / 1000, 1)
+        return {"watermark": latest.isoformat(timespec="milliseconds"), "lag_s": lag}
 
     def _progress(self, name: str) -> dict[str, Any] | None:
         flows = self._run.graph.flows.values()

@@ -49,6 +49,28 @@ _RUNTIME: Final = {
     "df_input_rows": Metric("counter", ("`input_rows` of a SQL node again, for dashboards built for DataFusion.")),
     "df_output_rows": Metric("counter", "`output_rows` of a SQL node again."),
     "df_elapsed_compute": Metric("histogram", "`elapsed_compute` of a SQL node again."),
+    "node_wait": Metric(
+        "counter",
+        "Time the node has waited: `blocked` for a node downstream, or `starved` of rows.",
+        ("state", "downstream_id", "execution_kind"),
+        MILLISECONDS,
+    ),
+    "node_backpressure_wait": Metric("histogram", "Length of one wait for a node downstream.", ("execution_kind",)),
+    "node_backpressure_events": Metric(
+        "counter",
+        "Waits for a node downstream that took at least `backpressure_event_threshold_ms`.",
+        ("execution_kind",),
+    ),
+    "node_idle_wait": Metric("histogram", "Length of one wait for rows.", ("execution_kind",)),
+    "node_empty_batch": Metric("counter", "Batches without rows.", ("execution_kind",)),
+    "node_empty_streak": Metric("gauge", "Batches without rows since the last one with rows.", ("execution_kind",)),
+    "node_inflight_buffered": Metric(
+        "gauge", "Batches and markers that wait in front of the node.", ("execution_kind",)
+    ),
+    "event_time_watermark": Metric(
+        "gauge", "Latest event time of the node's rows, in milliseconds since 1970.", (), MILLISECONDS
+    ),
+    "event_time_lag": Metric("histogram", "Age of each row when the node had it; of a source, before its `filter`."),
     # the pipeline as a whole
     "checkpoint_epochs_succeeded": Metric("counter", "Stored checkpoints."),
     "checkpoint_epochs_failed": Metric("counter", "Failed checkpoints; a failed checkpoint stops the pipeline."),
@@ -60,8 +82,19 @@ _RUNTIME: Final = {
     "checkpoint_per_sink_ack_latency": Metric(
         "histogram", "Time from the start of a checkpoint to the acknowledgement of a sink.", ("sink",)
     ),
+    "checkpoint_epochs_in_flight": Metric("gauge", "Checkpoints in progress: 0 or 1."),
+    "checkpoint_marker_arrival": Metric(
+        "histogram", "Time from the start of a checkpoint until all rows before it have arrived at a sink.", ("sink",)
+    ),
+    "checkpoint_sink_flush": Metric(
+        "histogram", "Time from there until the sink has made the rows durable.", ("sink",)
+    ),
+    "checkpoint_finalization_wait": Metric("histogram", "Time from there until the checkpoint is stored.", ("sink",)),
     "checkpoint_finalizers_sent": Metric("counter", "Checkpoints announced to sources, sinks and plugins."),
     "checkpoint_terminal_finalizer_skipped": Metric("counter", "Final checkpoints that did not complete in time."),
+    "shutdown_unflushed_plugin_dispatchers": Metric(
+        "counter", "Instances of plugin nodes that were still busy when the time for the shutdown was up."
+    ),
 }
 
 

@@ -1,4 +1,4 @@
-"""The configuration of metrics."""
+"""The configuration of metrics and traces."""
 
 from __future__ import annotations
 
@@ -43,10 +43,33 @@ class OpenTelemetryMetrics(Section):
         return self.ingestion_endpoint != values.NO_ENDPOINT
 
 
+class OpenTelemetryTraces(Section):
+    """Push of traces: one per checkpoint."""
+
+    ingestion_endpoint: values.OtlpEndpoint = Field(
+        default=values.NO_ENDPOINT,
+        examples=["http://localhost:4318/v1/traces"],
+        json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
+        description="OTLP endpoint; none: traces are not pushed.",
+    )
+    endpoint_protocol: values.OtlpProtocol = Field(
+        default="http/protobuf",
+        json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
+        description="Protocol of the endpoint; HttpBinary, HttpJson and Grpc are also accepted.",
+    )
+    batch_interval_secs: float = Field(default=5, gt=0, description="Time between two pushes.")
+
+    @property
+    def pushes(self) -> bool:
+        """Whether traces are pushed."""
+        return self.ingestion_endpoint != values.NO_ENDPOINT
+
+
 class TelemetryConfig(CoreConfig):
-    """The settings of metrics."""
+    """The settings of metrics and traces."""
 
     open_telemetry_metrics: OpenTelemetryMetrics = Field(default=OpenTelemetryMetrics())
+    open_telemetry_traces: OpenTelemetryTraces = Field(default=OpenTelemetryTraces())
     pod_name: str | None = Field(
         default=None,
         json_schema_extra={"environment": "POD_NAME"},

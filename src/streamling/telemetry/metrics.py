@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -99,15 +99,24 @@ class MetricStore:
     def record(self, kind: Kind, node: str, name: str, value: float, tags: Mapping[str, str] | None) -> None:
         if name in self._denied:
             return
-        key = (node, name, _sorted(tags))
         with self._lock:
-            if (known := self._kinds.setdefault(name, kind)) != kind:
-                raise StreamlingError.user(
-                    f"metric '{name}' is a {known} and cannot also be a {kind}: use another name"
-                )
-            if key not in self._series:
-                self._series[key] = _VALUES[kind]()
-            self._series[key].add(value)
+            self._found(kind, (node, name, _sorted(tags))).add(value)
+
+    def record_distribution(self, node: str, name: str, total: float, buckets: Sequence[int]) -> None:
+        if name in self._denied:
+            return
+        with self._lock:
+            histogram = self._found("histogram", (node, name, ()))
+            assert isinstance(histogram, _Histogram)
+            histogram.add_many(total, buckets)
+
+    def _found(self, kind: Kind, key: SeriesKey) -> _Value:
+        name = key[1]
+        if (known := self._kinds.setdefault(name, kind)) != kind:
+            raise StreamlingError.user(f"metric '{name}' is a {known} and cannot also be a {kind}: use another name")
+        if key not in self._series:
+            self._series[key] = _VALUES[kind]()
+        return self._series[key]
 
     def remove(self, node: str, name: str, tags: Mapping[str, str] | None) -> None:
         with self._lock:
@@ -128,6 +137,10 @@ class NodeMetrics:
 
     def latency(self, name: str, seconds: float, tags: Mapping[str, str] | None = None) -> None:
         self._store.record("histogram", self._node, name, seconds * 1000, tags)
+
+    def distribution(self, name: str, total: float, buckets: Sequence[int]) -> None:
+        """Many observations of a latency at once: the sum of milliseconds, and how many are in each bucket."""
+        self._store.record_distribution(self._node, name, total, buckets)
 
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:
         self._store.record("gauge", self._node, name, value, tags)
@@ -169,6 +182,10 @@ class _Histogram(_Value):
     def add(self, value: float) -> None:
         self.total += value
         self._buckets[bisect_left(BUCKETS, value)] += 1
+
+    def add_many(self, total: float, buckets: Sequence[int]) -> None:
+        self.total += total
+        self._buckets = [old + new for old, new in zip(self._buckets, buckets, strict=True)]
 
     def read(self) -> Distribution:
         return Distribution(sum(self._buckets), self.total, tuple(self._buckets))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
@@ -16,7 +16,11 @@ from streamling.telemetry.metrics import MetricStore, Series, SeriesKey
 from streamling.telemetry.otlp_endpoint import Endpoint
 
 if TYPE_CHECKING:
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
+
     from streamling.telemetry.otlp_transport import Send
+
+_SERVICE: Final = "opentelemetry.proto.collector.metrics.v1.MetricsService"
 
 
 @contextmanager
@@ -24,17 +28,27 @@ def create_push(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> 
     """A function that pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     with ExitStack() as resources:
-        with _packages_needed():
-            from streamling.telemetry.otlp_transport import transport
+        with packages_needed("metrics"):
+            from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 
-            send = resources.enter_context(transport(endpoint, settings.endpoint_protocol))
-        yield Push(metrics, send, _resource(config), deltas=ROWS_DELTA not in settings.metric_deny_list)
+            from streamling.telemetry.otlp_transport import Service, transport
+
+            service = Service(_SERVICE, ExportMetricsServiceResponse)
+            send = resources.enter_context(transport(endpoint, settings.endpoint_protocol, service))
+        yield Push(metrics, send, resource_of(config), deltas=ROWS_DELTA not in settings.metric_deny_list)
 
 
 class Push:
     """Pushes when called, with a time limit."""
 
-    def __init__(self, metrics: MetricStore, send: Send, resource: Mapping[str, str], *, deltas: bool) -> None:
+    def __init__(
+        self,
+        metrics: MetricStore,
+        send: Send[ExportMetricsServiceResponse],
+        resource: Mapping[str, str],
+        *,
+        deltas: bool,
+    ) -> None:
         self._metrics = metrics
         self._send = send
         self._resource = resource
@@ -68,7 +82,7 @@ def _number(series: Series) -> float:
     return series.value
 
 
-def _resource(config: AppConfig) -> dict[str, str]:
+def resource_of(config: AppConfig) -> dict[str, str]:
     """The pipeline that measured."""
     resource = {"service.name": "streamling", "service.instance.id": config.application_id}
     pod = config.part(TelemetryConfig).pod_name
@@ -76,11 +90,12 @@ def _resource(config: AppConfig) -> dict[str, str]:
 
 
 @contextmanager
-def _packages_needed() -> Iterator[None]:
+def packages_needed(what: str) -> Iterator[None]:
+    """Say what to install if a package is missing."""
     try:
         yield
     except ImportError as error:
         raise StreamlingError.user(
-            f"metrics are not pushed: the Python module {error.name} is not installed",
+            f"{what} are not pushed: the Python module {error.name} is not installed",
             remedy="pip install 'streamling[otlp]'",
         ) from error

@@ -6,16 +6,14 @@ import logging
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit, urlunsplit
 
 from streamling.document.scalars import redact_url
 
 log = logging.getLogger(__name__)
 
-#: the more specific one is read last and wins
-_HEADER_VARIABLES: Final = ("OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_HEADERS")
-_PATH: Final = "/v1/metrics"
+Signal = Literal["metrics", "traces"]
 _GRPC_PORT: Final = 4317
 
 
@@ -39,22 +37,23 @@ class Endpoint:
         yield from (value for _, value in parse_qsl(urlsplit(self.url).query) if value)
 
     @classmethod
-    def of(cls, address: str, env: Mapping[str, str]) -> Endpoint:
+    def of(cls, address: str, env: Mapping[str, str], signal: Signal = "metrics") -> Endpoint:
         parts = urlsplit(address)
         return cls(
             shown=redact_url(address),
-            url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_path(parts.path))),
+            url=urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path=_path(parts.path, signal))),
             host=_host(parts),
             secure=parts.scheme == "https",
-            headers={**dict(_authorization(parts)), **headers_from(env)},
+            headers={**dict(_authorization(parts)), **headers_from(env, signal)},
         )
 
 
-def headers_from(env: Mapping[str, str]) -> dict[str, str]:
+def headers_from(env: Mapping[str, str], signal: Signal = "metrics") -> dict[str, str]:
     """The headers in OpenTelemetry's variables: ``name=value,name=value``, percent-encoded. For an invalid entry, only
     the variable is logged: the text may be secret."""
     headers: dict[str, str] = {}
-    for variable in _HEADER_VARIABLES:
+    # the more specific one is read last and wins
+    for variable in ("OTEL_EXPORTER_OTLP_HEADERS", f"OTEL_EXPORTER_OTLP_{signal.upper()}_HEADERS"):
         for entry in filter(str.strip, env.get(variable, "").split(",")):
             name, equals, value = (unquote(part.strip()) for part in entry.partition("="))
             if equals and name and (name + value).isprintable() and name.isascii():
@@ -64,8 +63,8 @@ def headers_from(env: Mapping[str, str]) -> dict[str, str]:
     return headers
 
 
-def _path(path: str) -> str:
-    return _PATH if path in ("", "/") else path
+def _path(path: str, signal: Signal) -> str:
+    return f"/v1/{signal}" if path in ("", "/") else path
 
 
 def _host(parts: SplitResult) -> str:

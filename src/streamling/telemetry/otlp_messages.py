@@ -36,7 +36,7 @@ def request(
         delta.sum.CopyFrom(_sum(points, otlp.AGGREGATION_TEMPORALITY_DELTA))
         metrics.append(delta)
     scope = otlp.ScopeMetrics(scope=InstrumentationScope(name="streamling", version=__version__), metrics=metrics)
-    source = Resource(attributes=_attributes(resource))
+    source = Resource(attributes=attributes(resource))
     return ExportMetricsServiceRequest(resource_metrics=[otlp.ResourceMetrics(resource=source, scope_metrics=[scope])])
 
 
@@ -64,7 +64,7 @@ def _sum(points: Iterable[otlp.NumberDataPoint], temporality: otlp.AggregationTe
 
 
 def _number(series: Series, period: Period) -> otlp.NumberDataPoint:
-    point = otlp.NumberDataPoint(attributes=_attributes(series.tags), time_unix_nano=period.end)
+    point = otlp.NumberDataPoint(attributes=attributes(series.tags), time_unix_nano=period.end)
     assert not isinstance(series.value, Distribution)
     if series.kind == "gauge":
         point.as_double = series.value  # one type for all values, even if one happens to be whole
@@ -77,7 +77,7 @@ def _number(series: Series, period: Period) -> otlp.NumberDataPoint:
 def _buckets(series: Series, period: Period) -> otlp.HistogramDataPoint:
     assert isinstance(series.value, Distribution)
     return otlp.HistogramDataPoint(
-        attributes=_attributes(series.tags),
+        attributes=attributes(series.tags),
         start_time_unix_nano=period.start,
         time_unix_nano=period.end,
         count=series.value.count,
@@ -87,5 +87,5 @@ def _buckets(series: Series, period: Period) -> otlp.HistogramDataPoint:
     )
 
 
-def _attributes(tags: Mapping[str, str]) -> list[KeyValue]:
+def attributes(tags: Mapping[str, str]) -> list[KeyValue]:
     return [KeyValue(key=key, value=AnyValue(string_value=value)) for key, value in sorted(tags.items())]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.client import HTTPException
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from google.protobuf import json_format
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
-    ExportMetricsServiceRequest,
-    ExportMetricsServiceResponse,
-)
+from google.protobuf.message import DecodeError, Message
 
 from streamling import __version__
 from streamling.errors import StreamlingError
@@ -23,39 +22,53 @@ from streamling.telemetry.otlp_endpoint import Endpoint
 
 _MOST_BYTES = 64 * 1024
 _MOST_SHOWN = 200
+_IDS = ("traceId", "spanId", "parentSpanId")
 _AGENT = f"streamling/{__version__}"
 
 
-class Send(Protocol):
+AnswerT = TypeVar("AnswerT", bound=Message)
+AnswerT_co = TypeVar("AnswerT_co", bound=Message, covariant=True)
+
+
+class Send(Protocol[AnswerT_co]):
     """Waits at most ``seconds`` for the response."""
 
-    def __call__(self, message: ExportMetricsServiceRequest, seconds: float) -> ExportMetricsServiceResponse: ...
+    def __call__(self, message: Message, seconds: float) -> AnswerT_co: ...
+
+
+@dataclass(frozen=True)
+class Service(Generic[AnswerT]):
+    """A service of the protocol: its name for gRPC, and the type of its responses."""
+
+    name: str
+    answer: type[AnswerT]
 
 
 @contextmanager
-def transport(endpoint: Endpoint, protocol: str) -> Iterator[Send]:
+def transport(endpoint: Endpoint, protocol: str, service: Service[AnswerT]) -> Iterator[Send[AnswerT]]:
     """The sender for ``endpoint`` and one of the protocols of the configuration."""
     if protocol == "grpc":
-        with _grpc(endpoint) as send:
+        with _grpc(endpoint, service) as send:
             yield send
     else:
-        yield _Http(endpoint, as_json=protocol == "http/json")
+        yield _Http(endpoint, service, as_json=protocol == "http/json")
 
 
 # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Http:
+class _Http(Generic[AnswerT]):
     """Protobuf or JSON over HTTP. Uses Python's own client: occasional requests need no pool, and an attempt that hangs
     in a DNS lookup must not delay the exit, which the client of handlers and webhooks would wait for."""
 
-    def __init__(self, endpoint: Endpoint, *, as_json: bool) -> None:
+    def __init__(self, endpoint: Endpoint, service: Service[AnswerT], *, as_json: bool) -> None:
         self._endpoint = endpoint
+        self._service = service
         self._as_json = as_json
         kind = "application/json" if as_json else "application/x-protobuf"
         self._headers = {"user-agent": _AGENT, **endpoint.headers, "content-type": kind}
 
-    def __call__(self, message: ExportMetricsServiceRequest, seconds: float) -> ExportMetricsServiceResponse:
+    def __call__(self, message: Message, seconds: float) -> AnswerT:
         try:
             reply = send_request(
                 self._endpoint.url,
@@ -72,11 +85,10 @@ class _Http:
             return self._answer(reply.body)
         raise StreamlingError.transient(f"the response was {reply.status} {reply.reason}{self._explanation(reply)}")
 
-    def _body(self, message: ExportMetricsServiceRequest) -> bytes:
+    def _body(self, message: Message) -> bytes:
         if not self._as_json:
             return bytes(message.SerializeToString())
-        text: str = json_format.MessageToJson(message, indent=None, use_integers_for_enums=True)
-        return text.encode()
+        return json.dumps(_with_hex_ids(json_format.MessageToDict(message, use_integers_for_enums=True))).encode()
 
     def _explanation(self, reply: HttpResponse) -> str:
         """The receiver's explanation, unless it contains a secret."""
@@ -88,26 +100,37 @@ class _Http:
         said = excerpt(text, _MOST_SHOWN)
         return f": {said}" if said else ""
 
-    def _answer(self, text: bytes) -> ExportMetricsServiceResponse:
+    def _answer(self, text: bytes) -> AnswerT:
         """Not every gateway responds with the message that the protocol requires."""
-        answer = ExportMetricsServiceResponse()
+        answer: AnswerT = self._service.answer()
         try:
             if self._as_json:
                 json_format.Parse(text or b"{}", answer, ignore_unknown_fields=True)
             else:
                 answer.ParseFromString(text)
         except (json_format.ParseError, DecodeError, UnicodeDecodeError):
-            return ExportMetricsServiceResponse()
+            answer = self._service.answer()
         return answer
+
+
+def _with_hex_ids(value: Any) -> Any:
+    """The ids of traces and spans are hex digits, unlike all other bytes in the JSON of Protobuf."""
+    match value:
+        case dict():
+            return {
+                name: b64decode(part).hex() if name in _IDS else _with_hex_ids(part) for name, part in value.items()
+            }
+        case list():
+            return [_with_hex_ids(part) for part in value]
+    return value
 
 
 # ── gRPC ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @contextmanager
-def _grpc(endpoint: Endpoint) -> Iterator[Send]:
+def _grpc(endpoint: Endpoint, service: Service[AnswerT]) -> Iterator[Send[AnswerT]]:
     import grpc
-    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import MetricsServiceStub
 
     options = [("grpc.primary_user_agent", _AGENT), ("grpc.max_reconnect_backoff_ms", 10_000)]
     if endpoint.secure:
@@ -115,15 +138,17 @@ def _grpc(endpoint: Endpoint) -> Iterator[Send]:
     else:
         channel = grpc.insecure_channel(endpoint.host, options)
 
-    def send(message: ExportMetricsServiceRequest, seconds: float) -> ExportMetricsServiceResponse:
+    def send(message: Message, seconds: float) -> AnswerT:
         try:
-            answer: ExportMetricsServiceResponse = stub.Export(message, seconds, list(endpoint.headers.items()))
+            answer: AnswerT = export(message, seconds, list(endpoint.headers.items()))
         except grpc.RpcError as error:
             raise StreamlingError.transient(_status(error.code().name, error.details(), seconds)) from None
         return answer
 
     with channel:
-        stub = MetricsServiceStub(channel)  # type: ignore[no-untyped-call]
+        export = channel.unary_unary(
+            f"/{service.name}/Export", lambda message: message.SerializeToString(), service.answer.FromString
+        )
         yield send
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -47,6 +47,6 @@ class MessagePlan:
         rows = self._plan.rows(messages)
         return LocalRows(rows, rows.size())
 
-    def counts(self) -> Mapping[str, int]:
-        pairs = (text.split("=") for text in self._plan.counts().split())
-        return {name: int(rows) for name, rows in pairs}
+    def observed(self) -> Mapping[str, Sequence[float | None]]:
+        pairs = (text.split("=") for text in self._plan.observed().split())
+        return {name: [float(value) if value else None for value in values.split(",")] for name, values in pairs}

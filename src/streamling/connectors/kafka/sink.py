@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -173,14 +174,22 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def write_frame(self, frame: DataFrame) -> int:
-        return self.context.retry(lambda: self._write(frame))
+        began = time.monotonic()
+        rows = self.context.retry(lambda: self._write(frame))
+        self._record_latency(began)
+        return rows
+
+    def _record_latency(self, began: float) -> None:
+        self.context.metrics.latency("kafka_producer.msg_encode_latency", time.monotonic() - began)
 
     def prepare_local(self, frame: DataFrame) -> DataFrame:
         frame = with_operation(frame)
         return messages(frame, *self._key_and_value(frame))
 
     def write_local(self, rows: LocalRows) -> None:
+        began = time.monotonic()
         self.context.retry(lambda: self._send(rows))
+        self._record_latency(began)
 
     def _send(self, rows: LocalRows) -> None:
         try:

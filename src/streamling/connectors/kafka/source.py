@@ -176,6 +176,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
     can_scale_out: ClassVar[bool] = True  # through the consumer group
+    row_kind_metric: ClassVar[str | None] = "kafka_consumer.row_kind_count"
 
     def __init__(self, context: NodeContext[KafkaSourceOptions]) -> None:
         super().__init__(context)
@@ -417,6 +418,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             rows = decode_rows_with_rejects(messages, self._format, self._schema(), self._topic, primary_key)
         else:
             rows = decode_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+        rows = self.context.measure_rows(rows)
         if self._filter is None:
             return rows
         unless = f"{REJECT_COLUMN} IS NOT NULL" if self._rejecting else "FALSE"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from streamling.connectors.postgres.connection import Server
 from streamling.connectors.postgres.connection_errors import connection_error
-from streamling.connectors.postgres.dynamic_table_layout import DynamicTableLayout, prepare
+from streamling.connectors.postgres.dynamic_table_layout import DynamicTableLayout, exists, prepare
 from streamling.connectors.postgres.session import Session
 from streamling.connectors.postgres.transient_errors import first_line, is_transient
 from streamling.errors import StreamlingError
@@ -67,8 +67,11 @@ class PostgresStore:
         chunk: int,
         retries: Retries,
         connections: int = 1,
+        creates_table: bool = True,
     ) -> None:
+        """Without ``creates_table``, a table that does not exist is empty."""
         layout.check_names()
+        self._creates_table = creates_table
         self._server = server
         self._layout = layout
         self._cached = cached
@@ -93,7 +96,7 @@ class PostgresStore:
     def find_existing(self, values: Collection[str]) -> Set[str]:
         # Postgres cannot store a text with a NUL, so it cannot be in the table
         chunks = list(_chunks((value for value in values if _NUL not in value), self._chunk))
-        if not chunks:
+        if not chunks or not (self._creates_table or self._exists()):
             return set()
         if len(chunks) == 1 or not self._readers or not self._prepared:  # the first call prepares the table
             return self._find_in_chunks(chunks)
@@ -101,6 +104,10 @@ class PostgresStore:
         shares = [chunks[number :: len(stores)] for number in range(len(stores))]
         with ThreadPoolExecutor(len(stores), thread_name_prefix="look-up") as pool:
             return set().union(*pool.map(PostgresStore._find_in_chunks, stores, shares))
+
+    def _exists(self) -> bool:
+        with self._lock, self._session.exchange() as connection:
+            return exists(connection, self._layout)
 
     def _find_in_chunks(self, chunks: Sequence[Sequence[str]]) -> set[str]:
         query = self._layout.format_sql(_KNOWN)

@@ -81,6 +81,11 @@ def index_name(table: str, time_column: str) -> str:
     return name.encode()[: _LONGEST_NAME - len(suffix)].decode(errors="ignore") + suffix
 
 
+def exists(connection: psycopg.Connection, layout: DynamicTableLayout) -> bool:
+    """Whether the table exists."""
+    return bool(_columns(connection, layout))
+
+
 def prepare(connection: psycopg.Connection, layout: DynamicTableLayout, *, cached: bool) -> None:
     """Create the table if it does not exist; reject an existing table that does not fit."""
     import psycopg

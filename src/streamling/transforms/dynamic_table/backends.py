@@ -10,7 +10,7 @@ from streamling.connectors.postgres.probe import postgres_connection
 from streamling.plugins.connections import ConnectionCheck
 from streamling.transforms.dynamic_table.cache import CachedStore
 from streamling.transforms.dynamic_table.config import DynamicTableConfig
-from streamling.transforms.dynamic_table.store import MemoryStore, Store
+from streamling.transforms.dynamic_table.store import MemoryStore, ReadOnlyStore, Store
 
 if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 def create_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     """Create the store, without connecting it."""
-    return MemoryStore() if context.options.backend_type == "InMemory" else _postgres(context)
+    if context.options.backend_type == "InMemory":
+        return MemoryStore()
+    return ReadOnlyStore(_postgres(context)) if context.read_only else _postgres(context)
 
 
 def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
@@ -41,7 +43,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
     options, config = context.options, context.config.part(DynamicTableConfig).dynamic_table_backend
     settings = config.postgres
     enabled = settings.cache_enabled if options.cache is None else options.cache
-    cached = enabled and options.time_column is not None
+    cached = enabled and options.time_column is not None and not context.read_only
     store = PostgresStore(
         _server(context),
         DynamicTableLayout(
@@ -55,6 +57,7 @@ def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
         chunk=config.max_batch_size,
         retries=context,
         connections=settings.explicit_value("max_connections") or 1,
+        creates_table=not context.read_only,
     )
     if not cached:
         return store

@@ -48,3 +48,25 @@ class MemoryStore:
 
     def close(self) -> None:
         self._values = set()
+
+
+class ReadOnlyStore:
+    """A store that is only read: values that are added stay in this process."""
+
+    durable = False
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._added = MemoryStore()
+
+    def find_existing(self, values: Collection[str]) -> Set[str]:
+        return self._added.find_existing(values) | self._store.find_existing(values)
+
+    def add(self, values: Collection[str]) -> None:
+        self._added.add(values)
+
+    def take_new(self) -> None:
+        return None
+
+    def close(self) -> None:
+        self._store.close()

@@ -31,9 +31,10 @@ SECTION = "kafka_source"
 
 
 def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
-    """Return the consumer group of a node."""
+    """Return the consumer group of a node; a preview has one of its own, to which it commits nothing."""
     config = context.config.part(KafkaConfig)
-    return f"{config.kafka_source.consumer_group_id or config.application_id}-{context.name}"
+    configured = None if context.read_only else config.kafka_source.consumer_group_id
+    return f"{configured or config.application_id}-{context.name}"
 
 
 def group_of(context: NodeContext[KafkaSourceOptions]) -> ConsumerGroup:

@@ -38,17 +38,17 @@ public final class LocalPlan {
   private final Function1 toRow;
   private final Stage first;
   private final LastStage last;
-  private final List counters;
+  private final List observed;
 
   private LocalPlan(
-      SQLConf conf, StructType schema, BatchClock clock, Function1 toRow, Stage first, LastStage last, List counters) {
+      SQLConf conf, StructType schema, BatchClock clock, Function1 toRow, Stage first, LastStage last, List observed) {
     this.conf = conf;
     this.schema = schema;
     this.clock = clock;
     this.toRow = toRow;
     this.first = first;
     this.last = last;
-    this.counters = counters;
+    this.observed = observed;
   }
 
   /** The frame over which such plans are made: Kafka's columns, no rows, and nothing that Spark optimizes away. */
@@ -79,17 +79,17 @@ public final class LocalPlan {
       return null;
     }
     LastStage last = new LastStage();
-    List counters = new ArrayList();
-    Stage first = stages(Dataset.ofRows(session, plan).queryExecution().executedPlan(), last, counters);
+    List observed = new ArrayList();
+    Stage first = stages(Dataset.ofRows(session, plan).queryExecution().executedPlan(), last, observed);
     if (first == null) {
       return null;
     }
     Function1 toRow = new KafkaRecordToRowConverter().toUnsafeRowProjector(headers);
-    return new LocalPlan(conf, frame.schema(), clock, toRow, first, last, counters);
+    return new LocalPlan(conf, frame.schema(), clock, toRow, first, last, observed);
   }
 
   /** From the last operator to the first: each one passes its rows on to {@code next}. */
-  private static Stage stages(SparkPlan plan, Stage next, List counters) {
+  private static Stage stages(SparkPlan plan, Stage next, List observed) {
     if (!plan.subqueries().isEmpty()) {
       return null;
     }
@@ -97,24 +97,24 @@ public final class LocalPlan {
       return next;
     }
     if (plan instanceof WholeStageCodegenExec) {
-      return stages(((WholeStageCodegenExec) plan).child(), next, counters);
+      return stages(((WholeStageCodegenExec) plan).child(), next, observed);
     }
     if (plan instanceof InputAdapter) {
-      return stages(((InputAdapter) plan).child(), next, counters);
+      return stages(((InputAdapter) plan).child(), next, observed);
     }
     if (plan instanceof ProjectExec) {
-      return stages(((ProjectExec) plan).child(), new ProjectStage((ProjectExec) plan, next), counters);
+      return stages(((ProjectExec) plan).child(), new ProjectStage((ProjectExec) plan, next), observed);
     }
     if (plan instanceof FilterExec) {
-      return stages(((FilterExec) plan).child(), new FilterStage((FilterExec) plan, next), counters);
+      return stages(((FilterExec) plan).child(), new FilterStage((FilterExec) plan, next), observed);
     }
     if (plan instanceof GenerateExec) {
-      return stages(((GenerateExec) plan).child(), new GenerateStage((GenerateExec) plan, next), counters);
+      return stages(((GenerateExec) plan).child(), new GenerateStage((GenerateExec) plan, next), observed);
     }
     if (plan instanceof CollectMetricsExec) {
-      CountStage counter = new CountStage(((CollectMetricsExec) plan).name(), next);
-      counters.add(counter);
-      return stages(((CollectMetricsExec) plan).child(), counter, counters);
+      ObserveStage stage = new ObserveStage((CollectMetricsExec) plan, next);
+      observed.add(stage);
+      return stages(((CollectMetricsExec) plan).child(), stage, observed);
     }
     return null;
   }
@@ -144,20 +144,20 @@ public final class LocalPlan {
     return rows.copies;
   }
 
-  /** The counters inside the plan and their values for the last batch, such as {@code rows_0=12}. */
-  public String counts() {
+  /** The observations inside the plan and their values for the last batch, such as {@code rows_0=12}. */
+  public String observed() {
     StringBuilder text = new StringBuilder();
-    for (int number = 0; number < counters.size(); number++) {
-      CountStage counter = (CountStage) counters.get(number);
-      text.append(counter.name).append('=').append(counter.rows).append(' ');
+    for (int number = 0; number < observed.size(); number++) {
+      ObserveStage stage = (ObserveStage) observed.get(number);
+      text.append(stage.name).append('=').append(stage.text()).append(' ');
     }
     return text.toString();
   }
 
   private void evaluate(final Messages messages, RowTarget target) {
     clock.advance();
-    for (int number = 0; number < counters.size(); number++) {
-      ((CountStage) counters.get(number)).rows = 0;
+    for (int number = 0; number < observed.size(); number++) {
+      ((ObserveStage) observed.get(number)).reset();
     }
     last.target = target;
     SQLConf.withExistingConf(

@@ -1,0 +1,203 @@
+"""`preview`: runs a pipeline without its sinks and shows rows of every node."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from streamling.cli.errors import ExitCode
+from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
+from streamling.cli.signals import Shutdown, shutdown_by_signals
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from streamling.config import AppConfig
+    from streamling.runtime.run import PipelineRun
+
+_BUDGET_SECONDS: Final = 25.0
+_POLL_SECONDS: Final = 0.1
+_WIDEST_CELL: Final = 40
+
+
+@click.command()
+@pipeline_argument
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Stop after this time."
+)
+@click.option("--rows", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows to show per node.")
+@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Show only this node; may be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row instead of tables.")
+@config_option
+@env_file_option
+@debug_option
+def preview(
+    pipeline_file: str | None,
+    seconds: float,
+    rows: int,
+    nodes: tuple[str, ...],
+    as_json: bool,
+    config_name: str | None,
+    debug: bool,
+) -> int:
+    """Run PIPELINE_FILE without its sinks and show rows of every source and transform.
+
+    Sinks discard their rows. The state of the pipeline is neither read nor written, no offsets are committed, and
+    dynamic tables in Postgres are only read: a running instance of the same pipeline is not affected. Sources start
+    where a new pipeline would. Handlers and scripts run as usual.
+
+    The preview ends when every node has shown its rows, when all sources have ended, or after --seconds.
+
+    \b
+    Examples:
+      streamling preview pipeline.yaml
+      streamling preview pipeline.yaml --rows 3 --node large_orders
+      streamling preview pipeline.yaml --json | jq .data
+
+    \b
+    Exit codes:
+      0   done
+      1   failed while running
+      2   wrong usage
+      78  bad pipeline or configuration
+    """
+    from streamling.config import load_config
+    from streamling.telemetry.logging import configure_logging
+
+    with shutdown_by_signals(_BUDGET_SECONDS) as shutdown, ExitStack() as resources:
+        config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
+        level = config.log_level if "log_level" in config.model_fields_set else "warn"
+        configure_logging(config.log_format, "debug" if debug else level)
+        config = _preview_config(config, rows)
+        run = _prepared(config, pipeline_file, resources, shutdown, debug=debug)
+        unknown = sorted(set(nodes) - {node.name for node in run.pipeline})
+        if unknown:
+            raise click.UsageError(f"there is no node '{unknown[0]}' in {run.pipeline.file}")
+        shown = nodes or tuple(node.name for node in run.pipeline if node.name in run.observer.live_rows)
+        try:
+            _run(run, shown, rows, seconds)
+        finally:
+            (_print_json if as_json else _print_tables)(run, shown, rows)
+    return ExitCode.OK
+
+
+def _preview_config(config: AppConfig, rows: int) -> AppConfig:
+    inspect = config.live_data_inspect.model_copy(
+        update={"records_per_topology_node": rows, "refresh_in_secs": float("inf")}
+    )
+    update = {"live_data_inspect": inspect, "live_data_inspect_enabled": True}
+    return config.model_copy(update=update)
+
+
+def _prepared(
+    config: AppConfig, pipeline_file: str | None, resources: ExitStack, shutdown: Shutdown, *, debug: bool
+) -> PipelineRun:
+    """A run that is ready to start."""
+    from streamling.cli.run import start_spark
+    from streamling.jvm.timings import Timings
+    from streamling.runtime.app import App
+    from streamling.state.memory import MemoryState
+
+    app = App.of(config)
+    file = pipeline_file or str(config.pipeline_definition_location)
+    pipeline = app.preview_pipeline(file)
+    run = app.for_preview().run(pipeline, MemoryState(), read_only=True)
+    runtime = start_spark(config, resources, shutdown, Timings(), run.spark_packages, debug=debug)
+    run.check_without_spark()
+    run.analyse(runtime.session())
+    shutdown.drain(run)
+    return run
+
+
+def _run(run: PipelineRun, nodes: Sequence[str], rows: int, seconds: float) -> None:
+    """Run until there are enough rows, or the time is up."""
+    deadline = time.monotonic() + seconds
+    run.start()
+    while not _is_complete(run, nodes, rows) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    run.stop("the preview is over", True)
+    run.wait()
+
+
+def _is_complete(run: PipelineRun, nodes: Sequence[str], rows: int) -> bool:
+    if run.failure is not None or run.stop_reason is not None:
+        return True
+    has_ended = all(run.has_source_ended(node.name) for node in run.pipeline.sources)
+    return (has_ended and _is_idle(run)) or all(_count(run, node) >= rows for node in nodes)
+
+
+def _is_idle(run: PipelineRun) -> bool:
+    """Whether no rows wait between nodes: a checkpoint after the end of the sources is complete."""
+    return run.checkpoint(_POLL_SECONDS)
+
+
+def _count(run: PipelineRun, node: str) -> int:
+    return sum(batch.num_rows for batch in run.observer.live_rows.stored(node))
+
+
+# ── output ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _shown_rows(run: PipelineRun, node: str, rows: int) -> list[pa.RecordBatch]:
+    """The first rows, in order."""
+    left, found = rows, []
+    for batch in reversed(run.observer.live_rows.stored(node)):
+        found.append(batch.slice(0, left))
+        left -= found[-1].num_rows
+    return [batch for batch in found if batch.num_rows]
+
+
+def _print_json(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
+    from streamling.output.printable import printable
+    from streamling.output.redaction import redact
+    from streamling.types.json import json_rows
+
+    for node in nodes:
+        for batch in _shown_rows(run, node, rows):
+            for text in json_rows(batch):
+                print(printable(f'{{"topology_node_key": {json.dumps(node)}, "data": {redact(text)}}}'))
+
+
+def _print_tables(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty())
+    for name in nodes:
+        node, batches = run.pipeline[name], _shown_rows(run, name, rows)
+        count = sum(batch.num_rows for batch in batches)
+        console.print(Text(f"{name} ({node.type} {node.kind}): {count or 'no'} row{'s' if count != 1 else ''}"))
+        if batches:
+            table = Table(header_style="bold")
+            for column in batches[0].schema.names:
+                table.add_column(Text(column))
+            for batch in batches:
+                for cells in _cells(batch):
+                    table.add_row(*map(Text, cells))
+            console.print(table)
+        console.print()
+
+
+def _cells(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
+    from streamling.output.printable import printable
+    from streamling.output.redaction import redact
+    from streamling.types.json import json_texts
+
+    columns = [
+        [_cut(printable(redact(text or "null"))) for text in json_texts(batch.column(number), field)]
+        for number, field in enumerate(batch.schema)
+    ]
+    return list(zip(*columns, strict=True))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST_CELL else f"{text[: _WIDEST_CELL - 1]}…"

@@ -1,0 +1,140 @@
+"""What is measured about the rows of a node besides their number: event times, and the row kinds of a Kafka topic.
+
+Rows in Python are measured as Arrow data. For rows that stay in Spark, aggregates are added to their plan
+(``DataFrame.observe``): Spark reports them a moment after the job.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from streamling.observe.event_times import MILLISECONDS, EventTimes
+from streamling.plugins.context import Metrics
+from streamling.plugins.operators import OP_COLUMN
+from streamling.plugins.rejects import REJECT_COLUMN
+from streamling.telemetry.metrics import BUCKETS
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, Observation
+
+_KINDS: Final = ("i", "u", "d")
+#: observations that may wait for Spark's report; some never get one, because the driver evaluated the plan
+_MOST_PENDING: Final = 8
+
+_Value = float | None
+
+
+class RowMeasures:
+    """The measures of one node. With ``kinds``, row kinds are counted under this name."""
+
+    def __init__(self, node: str, metrics: Metrics, event_times: EventTimes | None, kinds: str | None) -> None:
+        #: the name of the observation in a plan
+        self.name = f"measures_{node}"
+        self._metrics = metrics
+        self._event_times = event_times
+        self._kinds = kinds
+        self._lock = threading.Lock()
+        self._pending: list[tuple[Observation, bool]] = []
+        #: whether the source adds the measures to its plan itself, before it drops rows
+        self.by_source = False
+        self._has_event_times = True
+        if kinds is not None:
+            for kind in _KINDS:
+                metrics.count(kinds, 0, {"kind": kind})
+
+    # ── rows in Python ──────────────────────────────────────────────────────────────────────────────────────
+
+    def record_batches(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Measure rows."""
+        for batch in batches:
+            if self._event_times is not None and batch.num_rows:
+                self._event_times.record_batch(batch)
+
+    # ── rows in Spark ───────────────────────────────────────────────────────────────────────────────────────
+
+    def in_source(self, frame: DataFrame) -> DataFrame:
+        """``frame`` with the measures: for a source that drops rows by itself afterwards."""
+        self.by_source = True
+        return self.observe(frame)
+
+    def observe(self, frame: DataFrame) -> DataFrame:
+        """``frame`` with the measures in its plan."""
+        from pyspark.sql import Observation
+
+        times = None if self._event_times is None else _times(frame, self._event_times)
+        self._has_event_times = times is not None
+        aggregates = [*self._kind_counts(frame), *([] if times is None else _time_aggregates(frame, times))]
+        if not aggregates:
+            return frame
+        observation = Observation(self.name)
+        with self._lock:
+            self._pending = [*self._pending[1 - _MOST_PENDING :], (observation, times is not None)]
+        return frame.observe(observation, *(each.alias(f"m{number}") for number, each in enumerate(aggregates)))
+
+    def collect(self) -> None:
+        """Record what Spark has reported in the meantime."""
+        with self._lock:
+            pending: list[Any] = self._pending
+            done = [each for each in pending if each[0]._jo is not None and each[0]._jo.future().isCompleted()]
+            self._pending = [each for each in pending if each not in done]
+        for observation, has_times in done:
+            row = observation._jo.getRow()
+            if row.length():
+                values = [None if row.isNullAt(number) else float(row.get(number)) for number in range(row.length())]
+                self._record(values, has_times=has_times)
+
+    def record(self, values: Sequence[_Value]) -> None:
+        """Record the aggregates of a plan that the driver has evaluated."""
+        self._record(values, has_times=self._has_event_times and self._event_times is not None)
+
+    def _record(self, values: Sequence[_Value], *, has_times: bool) -> None:
+        if self._kinds is not None:
+            for kind, count in zip(_KINDS, values, strict=False):
+                self._metrics.count(self._kinds, int(count or 0), {"kind": kind})
+            values = values[len(_KINDS) :]
+        if has_times and self._event_times is not None and values[0]:
+            count, latest, lag, *below = values
+            self._event_times.record(int(count or 0), latest or 0.0, lag or 0.0, [int(each or 0) for each in below])
+
+    def _kind_counts(self, frame: DataFrame) -> list[Column]:
+        from pyspark.sql import functions as f
+
+        if self._kinds is None or OP_COLUMN not in frame.columns:
+            return []
+        return [f.count_if(f.when(_is_valid(frame), f.col(OP_COLUMN)) == kind) for kind in _KINDS]
+
+
+def _is_valid(frame: DataFrame) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.col(REJECT_COLUMN).isNull() if REJECT_COLUMN in frame.columns else f.lit(True)
+
+
+def _times(frame: DataFrame, event_times: EventTimes) -> Column | None:
+    """The event times in milliseconds; None, with a warning, if there are none."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
+
+    settings = event_times.settings
+    if settings.column not in frame.columns:
+        event_times.warn(f"there is no column '{settings.column}'")
+        return None
+    kind, name = frame.schema[settings.column].dataType, f.col(f"`{settings.column}`")
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        return f.unix_millis(name.cast("timestamp")).cast("double")
+    if isinstance(kind, IntegralType) and settings.unit is not None:
+        return name.cast("double") * MILLISECONDS[settings.unit]
+    event_times.warn(f"the column '{settings.column}' has the type {kind.simpleString()}")
+    return None
+
+
+def _time_aggregates(frame: DataFrame, times: Column) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    times = f.when(_is_valid(frame), times)
+    lag = f.unix_millis(f.current_timestamp()).cast("double") - times
+    return [f.count(times), f.max(times), f.sum(lag), *(f.count_if(lag <= bound) for bound in BUCKETS)]
