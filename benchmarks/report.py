@@ -87,6 +87,11 @@ runs while it starts.
   archive and Spark connectors in place.
 - **memory**: resident memory of all processes while {memory_records:,} records pass, and while a sink takes
   {slow_seconds:g} s for each of {slow_batches} batches; the largest deviation from the median after warm-up.
+- **fleet**: `streamling serve` with {fleet_pipelines} pipelines, each with a topic of its own: Kafka JSON → SQL →
+  print. CPU time over {idle:g} s and resident memory of all processes without new records; time from the request that
+  creates a further pipeline to its first row; time from sending a record to reading its row while {fleet_active} of the
+  pipelines get 10 records per second for {fleet_seconds:g} s, alone and beside a pipeline of size `xl` that reads
+  {records:,} Avro records again and again. Every record has to arrive.
 
 {repetitions} runs each after {warm_ups} warm-up run(s), alternating between both sides, every second round in
 reverse order; four times as many for plugins, because one takes only a second; idle and memory are measured once.
@@ -146,6 +151,9 @@ def page(results: Results, picture: str) -> str:
         memory_records=sizes.memory_records,
         slow_seconds=sizes.slow_seconds,
         slow_batches=sizes.slow_batches,
+        fleet_pipelines=sizes.fleet_pipelines,
+        fleet_active=sizes.fleet_active,
+        fleet_seconds=sizes.fleet_seconds,
     )
 
 

@@ -15,6 +15,7 @@ from benchmarks.clickhouse import ClickHouse
 from benchmarks.cluster import Cluster
 from benchmarks.coldstart import ColdStart
 from benchmarks.figures import Figure, Results
+from benchmarks.fleet import Fleet
 from benchmarks.handler import Handler
 from benchmarks.idle import Idle
 from benchmarks.kafka import Kafka
@@ -39,7 +40,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
-        *(Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory),
+        *(Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet),
     )
 }
 

@@ -37,6 +37,11 @@ class Sizes:
     requests: int = 200
     #: how long messages are produced at each rate
     latency_seconds: float = 1.0
+    #: idle pipelines of one server, those that get records, for how long, and new ones
+    fleet_pipelines: int = 5
+    fleet_active: int = 3
+    fleet_seconds: float = 2
+    fleet_deploys: int = 2
     #: warm-up runs of the pipeline before rows are written to Postgres
     upsert_warm_ups: int = 0
 
@@ -67,6 +72,10 @@ FULL = Sizes(
     large_table_rows=20_000_000,
     requests=20_000,
     latency_seconds=20,
+    fleet_pipelines=500,
+    fleet_active=200,
+    fleet_seconds=30,
+    fleet_deploys=20,
     upsert_warm_ups=4,
 )
 QUICK = Sizes(
@@ -87,4 +96,8 @@ QUICK = Sizes(
     large_table_rows=2_000_000,
     requests=5_000,
     latency_seconds=5,
+    fleet_pipelines=20,
+    fleet_active=10,
+    fleet_seconds=5,
+    fleet_deploys=5,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -196,11 +197,25 @@ class Bench:
         registry.register(NodeKind.SINK, "ledger", type("Ledger", (RecordingSink,), {"books": self.books}))
         return registry
 
-    def prepare(self, text: str, *, count_in_spark: bool = False, **settings: Any) -> PipelineRun:
+    def prepare(
+        self,
+        text: str,
+        *,
+        count_in_spark: bool = False,
+        spark_settings: Mapping[str, str] | None = None,
+        **settings: Any,
+    ) -> PipelineRun:
         config = AppConfig(**{"checkpoint_interval_sec": 0.2, **settings})
         registry = self.registry()
         pipeline = parse_pipeline(text, registry=registry, config=config)
-        run = PipelineRun(pipeline, config=config, registry=registry, state=self.state, count_in_spark=count_in_spark)
+        run = PipelineRun(
+            pipeline,
+            config=config,
+            registry=registry,
+            state=self.state,
+            count_in_spark=count_in_spark,
+            spark_settings=spark_settings,
+        )
         run.analyse(self.spark)
         return run
 

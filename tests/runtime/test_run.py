@@ -1,6 +1,7 @@
 """Whole pipelines on a real Spark session, with operators of their own."""
 
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -276,3 +277,65 @@ def test_a_final_checkpoint_that_is_late_names_who_it_waits_for(bench):
     with pytest.raises(StreamlingError, match=r"final checkpoint was not completed within 1 s: waiting for sink 'out'"):
         finish(run)
     released.set()
+
+
+# ── what a process with several runs needs ──────────────────────────────────────────────────────────────────────
+
+WAITING = PLAIN.replace("rows: 100", "rows: 100, ends: false")
+
+
+def test_spark_settings_of_a_run_apply_to_its_own_session(bench):
+    text = """
+sources:
+  numbers: {type: numbers, rows: 1, primary_key: id}
+transforms:
+  zones: {type: sql, primary_key: id, sql: "SELECT id, current_timezone() AS zone FROM numbers"}
+sinks:
+  out: {type: memory, from: zones}
+"""
+
+    def zone(**settings) -> str:
+        run = bench.prepare(text, spark_settings=settings)
+        run.start()
+        finish(run)
+        return collected_rows(run, "out").column("zone").to_pylist()[0]
+
+    assert zone(**{"spark.sql.session.timeZone": "Asia/Tokyo"}) == "Asia/Tokyo"
+    bench.state.clear()
+    assert zone() == "UTC"
+
+
+@pytest.mark.parametrize("end", ["the source ends", "a sink fails", "it is stopped"])
+def test_the_listener_hears_that_there_is_something_to_wait_for(bench, end):
+    text = {"the source ends": PLAIN, "a sink fails": PLAIN.replace("type: ledger", "type: ledger, fail_at: 5")}
+    run, finished = bench.prepare(text.get(end, WAITING)), threading.Event()
+    run.on_finish(finished.set)
+    run.start()
+    if end == "it is stopped":
+        eventually(lambda: bench.ids("out"))
+        assert not finished.is_set()
+        run.stop("enough")
+    assert finished.wait(20)
+    with suppress(StreamlingError):
+        finish(run)
+
+
+def test_a_checkpoint_can_be_requested(bench):
+    run = bench.start(WAITING, checkpoint_interval_sec=3600)
+    assert run.epoch is None
+    eventually(lambda: run.status().rows_in == 100)
+    assert run.checkpoint(20)
+    assert run.epoch is not None
+    assert bench.state.get("numbers") == 100
+    run.stop("enough")
+    finish(run)
+
+
+def test_a_run_names_its_parts_that_have_not_ended(bench):
+    run = bench.start(PLAIN.replace("type: ledger", "type: ledger, delay: 2"), shutdown_budget_secs=0.2)
+    eventually(lambda: run.status().rows_in)
+    run.stop("enough")
+    with pytest.raises(StreamlingError):
+        finish(run)
+    assert "ledger sink 'out'" in run.busy_parts()
+    eventually(lambda: run.busy_parts() == [])
