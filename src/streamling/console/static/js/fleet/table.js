@@ -48,7 +48,7 @@ function Row({ pipeline, values, top, index, act }) {
     <div role="cell" class="c-actions">
       <${Button} icon=${paused ? "play" : "paused"} kind="quiet" label="${paused ? "Resume" : "Pause"} ${name}"
         disabled=${cannotChange} onClick=${() => act(paused ? "resume" : "pause", pipeline)} />
-      <${Button} icon="retry" kind="quiet" label="Restart ${name}" disabled=${cannotChange} onClick=${() => act("restart", pipeline)} />
+      <${Button} icon="retry" kind="quiet" label="Restart ${name}" onClick=${() => act("restart", pipeline)} />
       <${Button} icon="trash" kind="quiet" label="Delete ${name}" disabled=${cannotChange} onClick=${() => act("delete", pipeline)} />
     </div>
   </div>`;

@@ -9,6 +9,13 @@ const PHASES = [["mark_ms", "mark", "sources note their positions and send marke
   ["store_ms", "store", "positions are stored and committed"]];
 
 const SHORT = 80;
+const STARTING_MILLISECONDS = 3000;
+
+// The newest epoch with something to show: one that has just started has no answers yet.
+function newest([first, second]) {
+  const hasJustStarted = first.status === "running" && Date.now() - Date.parse(first.started_at) < STARTING_MILLISECONDS;
+  return hasJustStarted && second ? second : first;
+}
 
 // A few very long epochs, such as the first one, must not make all others invisible.
 function usualLongest(epochs) {
@@ -67,14 +74,14 @@ export function Epochs({ base }) {
     return html`<${Empty} title="No epoch yet"><p>An epoch starts with the next checkpoint. Use “Checkpoint” to start one now.</p><//>`;
   }
   const longest = usualLongest(epochs);
-  const epoch = epochs.find((each) => each.epoch === chosen) ?? epochs[0];
+  const epoch = epochs.find((each) => each.epoch === chosen) ?? newest(epochs);
   return html`<div class="epochs">
     <div class="epoch-list scroll-y" tabindex="0" role="region" aria-label="Epochs"><table class="data">
       <thead><tr><th>Epoch</th><th>Status</th><th>Started</th><th class="number">Duration</th><th>Phases</th><th>Last sink</th></tr></thead>
       <tbody>${epochs.map((each) => html`<tr key=${each.epoch} class=${each === epoch ? "chosen" : ""}>
         <th scope="row"><button type="button" class="link" aria-pressed=${each === epoch ? "true" : "false"}
           onClick=${() => setChosen(each.epoch)}>${each.epoch}</button></th>
-        <td><${StateBadge} state=${each.status} /></td><td>${clock(each.started_at)}</td>
+        <td><${StateBadge} state=${each.status} /></td><td class="time">${clock(each.started_at)}</td>
         <td class="number">${milliseconds(each.duration_ms)}</td><td><${PhaseBar} epoch=${each} longest=${longest} /></td>
         <td>${lateOf(each)}</td></tr>`)}</tbody></table></div>
     <section class="epoch-detail" aria-label="Epoch ${epoch.epoch}"><h3>Epoch ${epoch.epoch}${chosen === null ? " (newest)" : ""}</h3>

@@ -40,7 +40,7 @@ function Actions({ pipeline, isFleet, act }) {
   return html`<div class="actions">
     ${(isFleet || !hasEnded) && html`<${Button} icon=${paused ? "play" : "paused"} disabled=${isFixed} onClick=${() => act(paused ? "resume" : "pause", pipeline)}>${paused ? "Resume" : "Pause"}<//>`}
     ${(isFleet || !hasEnded) && html`<${Button} icon="save" disabled=${pipeline.state !== "running"} onClick=${() => act("checkpoint", pipeline)}>Checkpoint<//>`}
-    ${isFleet && html`<${Button} icon="retry" disabled=${isFixed} onClick=${() => act("restart", pipeline)}>Restart<//>
+    ${isFleet && html`<${Button} icon="retry" onClick=${() => act("restart", pipeline)}>Restart<//>
       ${!isFixed && html`<a class="button" href=${editLink(pipeline)}>Edit</a>`}
       <${Button} icon="trash" kind="danger-quiet" disabled=${isFixed} onClick=${() => act("delete", pipeline)}>Delete<//>`}
   </div>`;
