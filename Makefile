@@ -15,7 +15,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast-start test-fast soak lint format bench docs docs-serve wheel requirements clean
+.PHONY: help demo test fast-start test-fast soak lint format bench docs docs-serve console-vendor console-screenshots wheel requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,12 @@ docs: .venv/docs ## Build the documentation site into site/ (open site/index.htm
 
 docs-serve: .venv/docs ## Serve the documentation on http://127.0.0.1:8000 and rebuild it on every change
 	@$(MKDOCS) serve --strict --dev-addr 127.0.0.1:8000
+
+console-vendor: ## Bundle the libraries of the console again, after a change of console/package.json (needs Node)
+	cd console && npm ci && npm run build
+
+console-screenshots: .venv/dev ## Take the screenshots of docs/console.md again
+	$(BIN)/python -m tests.console.screenshots
 
 wheel: .venv/dev ## Build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel

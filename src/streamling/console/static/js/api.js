@@ -40,10 +40,9 @@ async function open(method, path, { body, headers = {}, signal } = {}) {
   throw new ApiError(response.status, typeof error === "string" ? { message: error, remedy } : error, problems);
 }
 
-// Numbers with more digits than JavaScript keeps stay as they were written.
+// Integers with more digits than JavaScript keeps stay as they were written.
 function exact(key, value, { source } = {}) {
-  const isLong = typeof value === "number" && source?.replace(/\D/g, "").length > 15;
-  return isLong && JSON.rawJSON ? JSON.rawJSON(source) : value;
+  return typeof value === "number" && /^-?\d{16,}$/.test(source) && JSON.rawJSON ? JSON.rawJSON(source) : value;
 }
 
 const parse = (text) => JSON.parse(text, exact);

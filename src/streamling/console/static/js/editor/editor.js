@@ -47,8 +47,9 @@ export function createViewer(holder, { text, language, label }) {
   return mount(holder, text, [common(language, label), cm.EditorState.readOnly.of(true), cm.EditorView.lineWrapping]);
 }
 
+// `schema`: a promise of the JSON Schema, which arrives while the user looks at the page
 export function createEditor(holder, { text, label, schema, onChange }) {
-  const suggest = ({ state, pos, explicit }) => complete(state.doc.toString(), pos, schema, explicit);
+  const suggest = async ({ state, pos, explicit }) => complete(state.doc.toString(), pos, await schema, explicit);
   return mount(holder, text, [
     common("yaml", label), cm.history(), cm.drawSelection(), cm.indentOnInput(), cm.bracketMatching(), cm.highlightActiveLine(),
     cm.highlightActiveLineGutter(), cm.indentUnit.of("  "), cm.autocompletion({ override: [suggest], icons: false }),

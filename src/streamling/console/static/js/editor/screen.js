@@ -68,12 +68,8 @@ function useEditor(text, onChange) {
   const holder = useRef();
   const view = useRef();
   useEffect(() => {
-    let isGone = false;
-    get("schema.json").then((schema) => {
-      if (isGone) return;
-      view.current = createEditor(holder.current, { text: text.current, label: "Pipeline file", schema, onChange });
-    });
-    return () => { isGone = true; view.current?.destroy(); };
+    view.current = createEditor(holder.current, { text, label: "Pipeline file", schema: get("schema.json"), onChange });
+    return () => view.current.destroy();
   }, []);
   return [holder, view];
 }
@@ -89,9 +85,8 @@ function Form({ original, isNew }) {
   const [draft, setDraft] = useState(original);
   const [failure, setFailure] = useState(null);
   const [isSaving, setSaving] = useState(false);
-  const text = useRef(original.definition);
   const change = (part) => setDraft((known) => ({ ...known, ...part }));
-  const [holder, view] = useEditor(text, (definition) => change({ definition }));
+  const [holder, view] = useEditor(original.definition, (definition) => change({ definition }));
   const result = useProblems(draft.definition);
   useEffect(() => { if (view.current && result.problems) showProblems(view.current, result.problems); }, [result]);
   const submit = async (event) => {

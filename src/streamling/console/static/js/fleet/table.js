@@ -10,7 +10,7 @@ import { keyOf } from "./store.js";
 const ROW = 56;
 const CARD = 96;
 const BEYOND = 6;
-const COLUMNS = [["name", "Pipeline", true], ["state", "State", true], ["rate", "Rows", true], ["spark", "Last minutes", false],
+const COLUMNS = [["name", "Pipeline", true], ["state", "State", true], ["rate", "Rows", true], ["spark", "Trend", false],
   ["lag", "Lag", true], ["error", "Last error", false], ["actions", "Actions", false]];
 
 function useWindow(element, total, height) {
@@ -48,7 +48,7 @@ function Row({ pipeline, values, top, index, act }) {
     <div role="cell" class="c-actions">
       <${Button} icon=${paused ? "play" : "paused"} kind="quiet" label="${paused ? "Resume" : "Pause"} ${name}"
         disabled=${cannotChange} onClick=${() => act(paused ? "resume" : "pause", pipeline)} />
-      <${Button} icon="retry" kind="quiet" label="Restart ${name}" disabled=${cannotChange} onClick=${() => act("restart", pipeline)} />
+      <${Button} icon="retry" kind="quiet" label="Restart ${name}" onClick=${() => act("restart", pipeline)} />
       <${Button} icon="trash" kind="quiet" label="Delete ${name}" disabled=${cannotChange} onClick=${() => act("delete", pipeline)} />
     </div>
   </div>`;

@@ -19,7 +19,7 @@ function options(width, series, format) {
   const axis = { stroke: color("muted"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width, height: HEIGHT, legend: { show: false }, cursor: { drag: { x: false, y: false } }, padding: [12, 20, 0, 0],
-    scales: { x: { time: false }, y: { range: (chart, low, high) => [0, Math.max(high, 1) * 1.1] } },
+    scales: { x: { time: false }, y: { range: (chart, low, high) => [0, Math.max(high * 1.1, 10)] } },
     axes: [
       { ...axis, size: 28, values: (chart, marks) => marks.map((mark) => (mark === 0 ? "now" : `${mark} s`)) },
       { ...axis, size: 56, values: (chart, marks) => marks.map((mark) => format(mark)) },
@@ -40,8 +40,8 @@ function useTheme() {
   return version;
 }
 
-// `series`: [{label, tone, dash, values, now}]
-export function Chart({ title, series, interval = 1, format }) {
+// `series`: [{label, tone, dash, values}]
+function Lines({ series, interval, format }) {
   const holder = useRef();
   const chart = useRef();
   const width = useWidth(holder);
@@ -55,10 +55,15 @@ export function Chart({ title, series, interval = 1, format }) {
     return () => chart.current.destroy();
   }, [width, theme]);
   useEffect(() => { if (width) chart.current.setData([times, ...padded]); });
+  return html`<div class="chart-area" ref=${holder} aria-hidden="true" />`;
+}
+
+export function Chart({ title, series, interval = 1, format, empty }) {
+  const isKnown = series.some(({ values }) => values.some((value) => value !== null));
   return html`<figure class="chart card">
     <figcaption><h3>${title}</h3>${series.map(({ label, tone, dash, values }) => html`<span key=${label} class="chart-key">
       <svg width="18" height="8" aria-hidden="true"><line x1="1" x2="17" y1="4" y2="4" class="tone-${tone}" stroke-dasharray=${dash?.join(" ")} /></svg>
       ${label} <strong class="number">${format(values.at(-1) ?? null)}</strong></span>`)}</figcaption>
-    <div class="chart-area" ref=${holder} aria-hidden="true" />
+    ${isKnown ? html`<${Lines} series=${series} interval=${interval} format=${format} />` : html`<p class="chart-area chart-empty">${empty}</p>`}
   </figure>`;
 }

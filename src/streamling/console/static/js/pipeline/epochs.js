@@ -9,12 +9,25 @@ const PHASES = [["mark_ms", "mark", "sources note their positions and send marke
   ["store_ms", "store", "positions are stored and committed"]];
 
 const SHORT = 80;
+const STARTING_MILLISECONDS = 3000;
+
+// The newest epoch with something to show: one that has just started has no answers yet.
+function newest([first, second]) {
+  const hasJustStarted = first.status === "running" && Date.now() - Date.parse(first.started_at) < STARTING_MILLISECONDS;
+  return hasJustStarted && second ? second : first;
+}
+
+// A few very long epochs, such as the first one, must not make all others invisible.
+function usualLongest(epochs) {
+  const durations = epochs.map((epoch) => epoch.duration_ms ?? 0).sort((a, b) => a - b);
+  return Math.max(durations[Math.floor(0.9 * (durations.length - 1))], 1);
+}
 
 function PhaseBar({ epoch, longest }) {
   const known = PHASES.map(([key, name]) => [name, epoch.phases?.[key] ?? 0]);
   const text = known.map(([name, value]) => `${name} ${milliseconds(value)}`).join(", ");
   return html`<span class="phases" role="img" aria-label=${text} title=${text}>
-    ${known.map(([name, value]) => html`<span key=${name} class="phase ${name}" style=${{ width: `${(100 * value) / longest}%` }} />`)}
+    ${known.map(([name, value]) => html`<span key=${name} class="phase ${name}" style=${{ width: `${(100 * value) / Math.max(longest, epoch.duration_ms ?? 0)}%` }} />`)}
   </span>`;
 }
 
@@ -60,15 +73,15 @@ export function Epochs({ base }) {
   if (!epochs.length) {
     return html`<${Empty} title="No epoch yet"><p>An epoch starts with the next checkpoint. Use “Checkpoint” to start one now.</p><//>`;
   }
-  const longest = Math.max(...epochs.map((epoch) => epoch.duration_ms ?? 0), 1);
-  const epoch = epochs.find((each) => each.epoch === chosen) ?? epochs[0];
+  const longest = usualLongest(epochs);
+  const epoch = epochs.find((each) => each.epoch === chosen) ?? newest(epochs);
   return html`<div class="epochs">
     <div class="epoch-list scroll-y" tabindex="0" role="region" aria-label="Epochs"><table class="data">
       <thead><tr><th>Epoch</th><th>Status</th><th>Started</th><th class="number">Duration</th><th>Phases</th><th>Last sink</th></tr></thead>
       <tbody>${epochs.map((each) => html`<tr key=${each.epoch} class=${each === epoch ? "chosen" : ""}>
         <th scope="row"><button type="button" class="link" aria-pressed=${each === epoch ? "true" : "false"}
           onClick=${() => setChosen(each.epoch)}>${each.epoch}</button></th>
-        <td><${StateBadge} state=${each.status} /></td><td>${clock(each.started_at)}</td>
+        <td><${StateBadge} state=${each.status} /></td><td class="time">${clock(each.started_at)}</td>
         <td class="number">${milliseconds(each.duration_ms)}</td><td><${PhaseBar} epoch=${each} longest=${longest} /></td>
         <td>${lateOf(each)}</td></tr>`)}</tbody></table></div>
     <section class="epoch-detail" aria-label="Epoch ${epoch.epoch}"><h3>Epoch ${epoch.epoch}${chosen === null ? " (newest)" : ""}</h3>

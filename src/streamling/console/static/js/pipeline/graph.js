@@ -2,7 +2,7 @@
 import { count, percent, rate } from "../format.js";
 import { useMedia, useWidth } from "../hooks.js";
 import { html, Icon, StateBadge, useMemo, useRef } from "../ui.js";
-import { layoutOf, NODE } from "./layout.js";
+import { layoutOf } from "./layout.js";
 
 const SHARES = ["busy", "blocked", "starved"];
 const SMALLEST = 0.7;
@@ -14,17 +14,12 @@ export function ShareBar({ node }) {
   </span>`;
 }
 
-function speech(node) {
-  const reason = node.status_reason ? `, ${node.status_reason}` : "";
-  return `${node.kind} ${node.name}, type ${node.type}, ${node.status}${reason}, ${rate(node.rate_out ?? node.rate_in)} rows. Show details`;
-}
-
 function Node({ node, place, isSelected, onSelect }) {
   const flow = node.kind === "sink" ? node.rate_in : node.rate_out;
-  return html`<button type="button" class="node ${node.status} ${node.kind}" data-node=${node.name} aria-label=${speech(node)}
+  return html`<button type="button" class="node ${node.status} ${node.kind}" data-node=${node.name} title=${node.status_reason}
     aria-pressed=${isSelected ? "true" : "false"} onClick=${() => onSelect(node.name)}
-    style=${{ left: `${place.left}px`, top: `${place.top}px`, width: `${NODE.width}px`, height: `${NODE.height}px` }}>
-    <span class="node-name"><${Icon} name=${node.kind} /><span class="clip">${node.name}</span>
+    style=${{ left: `${place.left}px`, top: `${place.top}px`, width: `${place.width}px`, height: `${place.height}px` }}>
+    <span class="node-name"><${Icon} name=${node.kind} /><span class="hidden">${node.kind}</span><span class="clip">${node.name}</span>
       ${node.instances > 1 && html`<span class="instances" title="Instances">×${node.instances}</span>`}</span>
     <span class="node-type clip">${node.type}${node.description ? ` · ${node.description}` : ""}</span>
     <span class="node-line"><${StateBadge} state=${node.status} /><span class="number">${rate(flow)}</span></span>

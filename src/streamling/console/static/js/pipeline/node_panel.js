@@ -49,8 +49,14 @@ export function NodePanel({ base, node, fixed, upstreams, onClose }) {
   const [tab, setTab] = useState("overview");
   const heading = useRef();
   useEffect(() => heading.current.focus({ preventScroll: matchMedia("(min-width: 1100px)").matches }), [node.name]);
-  const close = (event) => { if (event.key === "Escape" && !event.defaultPrevented) { event.stopPropagation(); onClose(); } };
-  return html`<aside class="panel card" aria-labelledby="node-title" onKeyDown=${close}>
+  const close = useRef();
+  close.current = onClose;
+  useEffect(() => {
+    const listen = (event) => { if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]")) close.current(); };
+    addEventListener("keydown", listen);
+    return () => removeEventListener("keydown", listen);
+  }, []);
+  return html`<aside class="panel card" aria-labelledby="node-title">
     <div class="panel-head"><div><h2 id="node-title" tabindex="-1" ref=${heading}>${node.name}</h2>
       <p class="muted">${node.kind} · ${node.type}${fixed?.description ? ` · ${fixed.description}` : ""}</p></div>
       <${Button} icon="close" kind="quiet" label="Close details" onClick=${onClose} /></div>

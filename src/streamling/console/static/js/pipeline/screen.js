@@ -15,6 +15,8 @@ const WITHOUT_TOPOLOGY = {
   paused: "The pipeline is paused and keeps its position. Resume it to see its topology.",
   failed: "The pipeline has failed. Fix the cause, then restart it.",
   finished: "The pipeline has read everything and has finished.",
+  restarting: "The last attempt failed. The server starts the pipeline again after a pause.",
+  starting: "The pipeline is starting.",
 };
 
 // The whole topology once, then what changes every second.
@@ -38,7 +40,7 @@ function Actions({ pipeline, isFleet, act }) {
   return html`<div class="actions">
     ${(isFleet || !hasEnded) && html`<${Button} icon=${paused ? "play" : "paused"} disabled=${isFixed} onClick=${() => act(paused ? "resume" : "pause", pipeline)}>${paused ? "Resume" : "Pause"}<//>`}
     ${(isFleet || !hasEnded) && html`<${Button} icon="save" disabled=${pipeline.state !== "running"} onClick=${() => act("checkpoint", pipeline)}>Checkpoint<//>`}
-    ${isFleet && html`<${Button} icon="retry" disabled=${isFixed} onClick=${() => act("restart", pipeline)}>Restart<//>
+    ${isFleet && html`<${Button} icon="retry" onClick=${() => act("restart", pipeline)}>Restart<//>
       ${!isFixed && html`<a class="button" href=${editLink(pipeline)}>Edit</a>`}
       <${Button} icon="trash" kind="danger-quiet" disabled=${isFixed} onClick=${() => act("delete", pipeline)}>Delete<//>`}
   </div>`;
@@ -77,14 +79,15 @@ function Topology({ base, topology, fixed, selected, onSelect }) {
   const node = nodes.find((each) => each.name === selected);
   return html`<${Stats} topology=${topology} /><${ProgressList} nodes=${nodes} />
     <div class="workspace ${node ? "with-panel" : ""}">
-      <section class="card graph-card" aria-label="Topology"><div class="card-head"><h2>Topology</h2><${Legend} /></div>
+      <div class="drawings"><section class="card graph-card" aria-label="Topology"><div class="card-head"><h2>Topology</h2><${Legend} /></div>
         <${TopologyGraph} nodes=${nodes} edges=${topology.edges} selected=${selected} onSelect=${onSelect} /></section>
+        <${Charts} history=${topology.history} /></div>
       ${node && html`<${NodePanel} base=${base} node=${node} fixed=${fixed[node.name]}
         upstreams=${topology.edges.filter((edge) => edge.to === node.name).map((edge) => edge.from)} onClose=${() => {
         onSelect(null);
         document.querySelector(`[data-node="${CSS.escape(node.name)}"]`)?.focus();
       }} />`}
-    </div><${Charts} history=${topology.history} />`;
+    </div>`;
 }
 
 export function PipelineScreen({ base, pipeline: key }) {

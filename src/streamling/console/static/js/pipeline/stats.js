@@ -31,10 +31,10 @@ export function Stats({ topology }) {
 export function Charts({ history = {} }) {
   const interval = history.interval_s ?? 1;
   return html`<div class="charts">
-    <${Chart} title="Rows per second" interval=${interval} format=${rate} series=${[
+    <${Chart} title="Rows per second" interval=${interval} format=${rate} empty="No rows have been counted yet." series=${[
       { label: "read", tone: "accent", values: history.rate_in ?? [] },
       { label: "written", tone: "good", dash: [6, 3], values: history.rate_out ?? [] }]} />
-    <${Chart} title="Lag" interval=${interval} format=${count} series=${[{ label: "rows", tone: "warn", values: history.lag ?? [] }]} />
+    <${Chart} title="Lag" interval=${interval} format=${count} empty="No source of this pipeline knows how many rows it has not read yet." series=${[{ label: "rows", tone: "warn", values: history.lag ?? [] }]} />
   </div>`;
 }
 

@@ -1,0 +1,178 @@
+"""Takes the screenshots of docs/console.md: `make console-screenshots`.
+
+They show a real server with real pipelines; a slow HTTP endpoint blocks one of them.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.console.chromium import browser
+from tests.console.visit import Visit, visiting
+from tests.harness.endpoint import Reply, endpoint
+from tests.paths import ROOT
+from tests.serve.server import Client, ServeProcess
+
+_IMAGES = ROOT / "docs" / "assets"
+_CUSTOMERS = ("Mei Tanaka", "Jonas Weber", "Ana Silva", "Omar Haddad", "Ines Rocha")
+_PIPELINE = """
+# Orders with a score of each customer; the large ones are posted to an endpoint.
+sources:
+  orders: {{type: file, format: csv, path: orders, primary_key: id}}
+
+transforms:
+  large_orders:
+    type: sql
+    primary_key: id
+    sql: |
+      SELECT id, customer, round(quantity * price, 2) AS total
+      FROM orders
+      WHERE quantity * price >= 50
+  rated:
+    type: script
+    from: large_orders
+    language: typescript
+    primary_key: id
+    errors: {{to: rejected}}
+    schema: {{id: int64, customer: string, total: float64, tier: string}}
+    script: |
+      function process(order: {{id: number; customer: string; total: number}}) {{
+        if (order.id % 997 === 0) throw new Error("no tier for order " + order.id);
+        return {{...order, tier: order.total > 500 ? "premium" : "standard"}};
+      }}
+
+sinks:
+  archive: {{type: blackhole, from: large_orders}}
+  partner_api: {{type: webhook, from: rated, url: "{url}", one_row_per_request: true, payload_version: 1}}
+  rejected: {{type: memory}}
+"""
+_QUIET = """
+sources:
+  orders: {type: file, format: csv, path: orders, primary_key: id}
+sinks:
+  archive: {type: blackhole, from: orders}
+"""
+_UNREACHABLE = """
+sources:
+  clicks: {type: kafka, topic: clicks, data_format: json, schema: {id: int64}, primary_key: id}
+sinks:
+  archive: {type: blackhole, from: clicks}
+"""
+
+
+def _write_orders(data: Path, stopping: threading.Event) -> None:
+    """New orders, several times a second."""
+    number, chance = 0, random.Random(7)
+    while not stopping.wait(0.4):
+        scratch = data / ".tmp"
+        with scratch.open("w") as file:
+            file.write("id,customer,quantity,price\n")
+            for _ in range(chance.randint(60, 220)):
+                number += 1
+                quantity, price = chance.randint(1, 20), chance.randint(500, 9000) / 100
+                file.write(f"{number},{chance.choice(_CUSTOMERS)},{quantity},{price}\n")
+        scratch.rename(data / f"{number:09}.csv")
+
+
+def _create_pipelines(client: Client, url: str) -> None:
+    created = [
+        client.create("orders-to-partner", _PIPELINE.format(url=url)),
+        *(client.create(name, _QUIET) for name in ("invoices", "shipments", "returns", "stock-levels")),
+        client.create("clicks", _UNREACHABLE, namespace="web"),
+        client.create("sessions", _QUIET, namespace="web", desired="paused"),
+    ]
+    assert {answer.status for answer in created} == {201}, [answer.text for answer in created]
+
+
+def _fleet(visit: Visit) -> None:
+    page = visit.open()
+    expect(page.get_by_role("row").filter(has_text="orders-to-partner")).to_contain_text("running")
+    page.wait_for_timeout(60_000)  # until the trend lines have a shape
+
+
+def _pipeline(visit: Visit) -> Page:
+    page = visit.open("#/pipelines/default/orders-to-partner")
+    expect(page.locator(".node")).to_have_count(6)
+    page.wait_for_timeout(30_000)  # until the charts have a shape
+    return page
+
+
+def _node(visit: Visit) -> None:
+    page = visit.page
+    page.locator('[data-node="rated"]').click()
+    page.get_by_role("complementary").get_by_role("tab", name="Live rows").click()
+    expect(page.get_by_role("complementary").get_by_role("row").nth(8)).to_be_visible()
+
+
+def _epochs(visit: Visit) -> None:
+    page = visit.page
+    page.keyboard.press("Escape")
+    page.get_by_role("tab", name="Epochs").click()
+    expect(page.get_by_role("region", name="Epochs", exact=True).get_by_role("row").nth(3)).to_be_visible()
+    page.locator(".below").scroll_into_view_if_needed()
+
+
+def _editor(visit: Visit) -> None:
+    page = visit.open("#/new")
+    page.get_by_role("button", name="Kafka → SQL → Postgres").click()
+    expect(page.get_by_text("No problems found.")).to_be_visible()
+    page.get_by_role("textbox", name="Pipeline file").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("    on")
+    expect(page.get_by_role("option", name="on_conflict")).to_be_visible()
+    expect(page.get_by_text("1 problem")).to_be_visible()
+
+
+def _save(page: Page, name: str) -> None:
+    page.screenshot(path=_IMAGES / f"console-{name}.png")
+
+
+def _take_all(started: Browser, address: str) -> None:
+    with visiting(started, address, width=1280, height=860) as visit:
+        _fleet(visit)
+        _save(visit.page, "fleet")
+        _pipeline(visit)
+        _save(visit.page, "pipeline")
+        _node(visit)
+        _save(visit.page, "node")
+        _epochs(visit)
+        _save(visit.page, "epochs")
+        _editor(visit)
+        _save(visit.page, "editor")
+    with visiting(started, address, width=1280, height=860, scheme="dark") as visit:
+        _pipeline(visit)
+        _save(visit.page, "dark")
+    with visiting(started, address, width=360, height=740, scheme="dark") as visit:
+        _pipeline(visit)
+        _save(visit.page, "phone")
+
+
+def main() -> None:
+    """Write all images."""
+    slow = endpoint(lambda request: Reply(seconds=0.05))
+    with tempfile.TemporaryDirectory() as folder, slow as partner, browser() as started:
+        data = Path(folder) / "orders"
+        data.mkdir()
+        stopping = threading.Event()
+        writer = threading.Thread(target=_write_orders, args=(data, stopping))
+        writer.start()
+        server = ServeProcess(Path(folder), {"STREAMLING__KAFKA_SOURCE__BROKERS": "kafka.internal:9092"})
+        try:
+            client = server.start()
+            server.eventually(lambda: any(data.glob("*.csv")))
+            _create_pipelines(client, partner.url)
+            server.eventually(lambda: client.state("orders-to-partner") == "running")
+            _take_all(started, server.address)
+        finally:
+            stopping.set()
+            writer.join()
+            server.kill()
+
+
+if __name__ == "__main__":
+    main()

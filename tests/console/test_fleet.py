@@ -1,0 +1,289 @@
+"""The console of `streamling serve`, in a real browser, with real pipelines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.console.chromium import browser as started_browser
+from tests.console.fleet import CROWD, OPERATOR, SCRIPT, Fleet, start
+from tests.console.visit import Visit, visiting
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PIPELINES = 500
+#: the largest response that the console may cause
+LARGEST = 200_000
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with started_browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    started = start(tmp_path_factory.mktemp("fleet"), PIPELINES)
+    yield started
+    started.server.kill()
+
+
+@pytest.fixture
+def visit(browser: Browser, fleet: Fleet) -> Iterator[Visit]:
+    with visiting(browser, fleet.address, token=OPERATOR) as opened:
+        yield opened
+
+
+def row(page: Page, name: str):
+    return page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
+
+
+def node(page: Page, name: str):
+    return page.locator(f'[data-node="{name}"]')
+
+
+# ── access ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_token_is_asked_for_and_stays_in_the_tab(browser: Browser, fleet: Fleet) -> None:
+    with visiting(browser, fleet.address) as visit:
+        page = visit.open()
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("alert")).to_have_text("The server did not accept this token.")
+        assert visit.violations() == []
+        page.get_by_label("Token").fill(OPERATOR)
+        page.get_by_role("button", name="Continue").click()
+        expect(row(page, "orders")).to_be_visible()
+        assert page.evaluate("localStorage.length") == 0
+        page.reload()
+        expect(row(page, "orders")).to_be_visible()
+        page.get_by_role("button", name="Forget the token").click()
+        expect(page.get_by_label("Token")).to_be_visible()
+        assert page.evaluate("sessionStorage.length") == 0
+
+
+# ── the list ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_list_shows_state_and_error_and_can_be_searched(visit: Visit) -> None:
+    page = visit.open()
+    expect(row(page, "orders")).to_contain_text("running")
+    expect(row(page, "archive")).to_contain_text("paused")
+    expect(row(page, "unreachable")).to_contain_text("Connection refused")
+    page.get_by_label("Search pipelines").fill("arch")
+    expect(page.get_by_role("row")).to_have_count(2)  # with the header
+    page.get_by_label("Search pipelines").fill("nothing like this")
+    page.get_by_role("button", name="Show all").click()
+    page.get_by_role("button", name=re.compile("^Paused")).click()
+    expect(row(page, "archive")).to_be_visible()
+    expect(row(page, "orders")).to_have_count(0)
+
+
+def test_pipelines_are_paused_resumed_and_restarted(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open()
+    page.get_by_role("button", name="Resume archive").click()
+    expect(row(page, "archive")).to_contain_text("running")
+    page.get_by_role("button", name="Restart archive").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restart pipeline").click()
+    expect(page.get_by_role("status")).to_contain_text("archive restarts")
+    page.get_by_role("button", name="Pause archive").click()
+    expect(row(page, "archive")).to_contain_text("paused")
+    assert fleet.operator.pipeline("archive")["desired"] == "paused"
+
+
+def test_a_pipeline_is_created_changed_and_deleted(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/new")
+    page.get_by_role("button", name=re.compile("Kafka with dead letters")).click()
+    expect(page.get_by_text("No problems found.")).to_be_visible()
+    assert visit.violations() == []
+    editor = page.get_by_role("textbox", name="Pipeline file")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("    evol")
+    page.get_by_role("option", name="evolve").click()
+    page.keyboard.type("sideways")
+    expect(page.get_by_text("1 problem")).to_be_visible()
+    expect(page.get_by_role("button", name="Create pipeline")).to_be_disabled()
+    page.get_by_role("button", name=re.compile("^Line")).click()
+    expect(editor).to_be_focused()
+    for _ in "sideways":
+        page.keyboard.press("Control+End")
+        page.keyboard.press("Backspace")
+    page.keyboard.type("add_columns")
+    page.get_by_label("Name", exact=True).fill("letters")
+    page.get_by_label("After saving").select_option("paused")
+    page.get_by_role("button", name="Create pipeline").click()
+    expect(page.get_by_role("heading", name="letters")).to_be_visible()
+    assert "evolve: add_columns" in fleet.operator.pipeline("letters")["definition"]
+
+    page.get_by_role("link", name="Edit").click()
+    page.get_by_label("Size").select_option("s")
+    page.get_by_role("button", name="Save and restart").click()
+    expect(page.get_by_text("size s")).to_be_visible()
+
+    page.get_by_role("button", name="Delete").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Delete pipeline")).to_be_disabled()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.get_by_role("button", name="Delete").click()
+    dialog.get_by_label(re.compile("to confirm")).fill("letters")
+    assert visit.violations() == []
+    dialog.get_by_role("button", name="Delete pipeline").click()
+    expect(page.get_by_role("heading", name="Pipelines")).to_be_visible()
+    expect(row(page, "orders")).to_be_visible()
+    fleet.server.eventually(lambda: fleet.operator.state("letters") == "absent")
+    expect(row(page, "letters")).to_have_count(0)
+
+
+def test_a_change_by_somebody_else_is_not_overwritten(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/pipelines/default/archive/edit")
+    expect(page.get_by_text("No problems found.")).to_be_visible()
+    known = fleet.operator.pipeline("archive")
+    body = {name: known[name] for name in ("definition", "config", "isolation", "desired")} | {"size": "l"}
+    put = fleet.operator.request("PUT", "/pipelines/default/archive", body, {"If-Match": known["etag"]})
+    assert put.status == 200
+    page.get_by_role("button", name="Save and restart").click()
+    expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed this pipeline")
+    assert fleet.operator.pipeline("archive")["size"] == "l"
+
+
+# ── one pipeline ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_topology_shows_nodes_with_their_details(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open()
+    row(page, "orders").get_by_role("link").click()
+    for name in ("orders", "large_orders", "rated", "out", "bad_orders"):
+        expect(node(page, name)).to_be_visible()
+    expect(page.locator(".edge")).to_have_count(4)
+    node(page, "large_orders").focus()
+    page.keyboard.press("Enter")
+    panel = page.get_by_role("complementary")
+    expect(panel.get_by_role("heading", name="large_orders")).to_be_focused()
+    expect(panel.get_by_role("row", name=re.compile("customer string"))).to_be_visible()
+    panel.get_by_role("tab", name="Overview").focus()
+    page.keyboard.press("ArrowRight")
+    expect(panel.get_by_role("tab", name="Live rows")).to_be_focused()
+    panel.get_by_role("tab", name="Definition").click()
+    expect(panel.get_by_role("textbox", name="Definition of large_orders")).to_contain_text("SELECT id, customer")
+    assert visit.violations() == []
+    page.keyboard.press("Escape")
+    expect(panel).to_have_count(0)
+    expect(node(page, "large_orders")).to_be_focused()
+
+
+def test_live_rows_arrive_with_their_kind_and_markup_stays_text(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/pipelines/default/orders")
+    node(page, "rated").click()
+    panel = page.get_by_role("complementary")
+    panel.get_by_role("tab", name="Live rows").click()
+    expect(panel.get_by_role("row", name=re.compile("insert.*Mei Tanaka"))).to_be_visible()
+    expect(panel.get_by_text(SCRIPT, exact=True)).to_be_visible()
+    fleet.add_orders("Jonas Weber")
+    expect(panel.get_by_role("row").nth(1)).to_contain_text("Jonas Weber")
+    panel.get_by_label("Filter expression").fill("customer = 'Jonas Weber'")
+    panel.get_by_role("button", name="Apply").click()
+    expect(panel.get_by_role("row")).to_have_count(2)
+    panel.get_by_label("insert").uncheck()
+    expect(panel.get_by_text("Waiting for rows")).to_be_visible()
+    panel.get_by_role("tab", name="Dead letters").click()
+    expect(panel.get_by_text(f"unknown customer {SCRIPT}!").first).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+
+
+def test_epochs_show_positions_and_acknowledgements(visit: Visit) -> None:
+    page = visit.open("#/pipelines/default/orders")
+    page.get_by_role("button", name="Checkpoint").click()
+    expect(page.get_by_role("status")).to_contain_text("has stored its position")
+    page.get_by_role("tab", name="Epochs").click()
+    newest = page.get_by_role("region", name=re.compile("^Epoch \\d"))
+    expect(newest.get_by_role("row", name=re.compile("out acknowledged"))).to_be_visible()
+    expect(newest.get_by_role("row", name=re.compile("orders:watermark"))).to_be_visible()
+    oldest = page.get_by_role("region", name="Epochs", exact=True).get_by_role("button").last
+    number = oldest.inner_text()
+    oldest.click()
+    expect(page.get_by_role("heading", name=f"Epoch {number}", exact=True)).to_be_visible()
+    assert visit.violations() == []
+
+
+def test_logs_and_the_pipeline_file_are_shown(visit: Visit) -> None:
+    page = visit.open("#/pipelines/default/orders")
+    page.get_by_role("tab", name="Logs").click()
+    expect(page.get_by_role("log")).to_contain_text("running")
+    page.get_by_label("Contains").fill("nothing like this")
+    expect(page.get_by_text("No log records")).to_be_visible()
+    page.get_by_role("tab", name="Pipeline file").click()
+    expect(page.get_by_role("textbox", name="Pipeline file")).to_contain_text("large_orders:")
+
+
+def test_a_failing_pipeline_shows_the_error_and_what_to_do(visit: Visit) -> None:
+    page = visit.open("#/pipelines/default/unreachable")
+    expect(page.get_by_role("alert")).to_contain_text("Connection refused")
+    expect(page.get_by_role("alert")).to_contain_text("What to do:")
+    expect(page.get_by_role("log")).to_contain_text("Connection refused")
+    assert visit.violations() == []
+
+
+def test_a_page_that_does_not_exist_leads_back(visit: Visit) -> None:
+    page = visit.open(f"#/pipelines/default/{SCRIPT}")
+    expect(page.get_by_role("alert")).to_contain_text(SCRIPT)
+    page.goto(f"{visit.address}/console/#/nothing")
+    page.get_by_role("link", name="Show all pipelines").click()
+    expect(row(page, "orders")).to_be_visible()
+
+
+# ── looks ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_screen_is_accessible_in_the_dark_and_on_a_phone(browser: Browser, fleet: Fleet) -> None:
+    with visiting(browser, fleet.address, token=OPERATOR, width=360, height=740, scheme="dark") as visit:
+        page = visit.open()
+        expect(row(page, "orders")).to_be_visible()
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+        visit.open("#/new")
+        expect(page.get_by_role("button", name=re.compile("Kafka with dead letters"))).to_be_visible()
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+        visit.open("#/pipelines/default/orders")
+        node(page, "rated").click()
+        page.get_by_role("complementary").get_by_role("tab", name="Live rows").click()
+        expect(page.get_by_role("complementary").get_by_role("row").nth(1)).to_be_visible()
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+
+
+def test_the_theme_can_be_changed_and_is_kept(visit: Visit) -> None:
+    page = visit.open()
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.get_by_role("button", name="Theme: as the system").click()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    dark = page.evaluate(background)
+    assert dark != light
+    page.reload()
+    expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
+    assert page.evaluate(background) == dark
+
+
+# ── many pipelines ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_five_hundred_pipelines_need_few_rows_and_small_responses(browser: Browser, fleet: Fleet) -> None:
+    with visiting(browser, fleet.address, token=CROWD) as visit:
+        page = visit.open()
+        expect(page.get_by_text(f"{PIPELINES} in total")).to_be_visible()
+        page.evaluate("window.isSamePage = true")
+        assert page.get_by_role("row").count() < 50
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        expect(row(page, f"p{PIPELINES - 1}")).to_be_visible()
+        assert page.get_by_role("row").count() < 50
+        page.get_by_label("Search pipelines").fill("p123")
+        expect(row(page, "p123")).to_contain_text("paused")
+        fleet.crowd.post("/pipelines/crowd/p123/resume")
+        expect(row(page, "p123")).to_contain_text("running")
+        assert page.evaluate("window.isSamePage")
+        assert max(visit.sizes, key=lambda size: size[1])[1] <= LARGEST

@@ -1,0 +1,87 @@
+"""One visit of the console: a page that remembers everything that went wrong in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
+
+_AXE = (Path(__file__).with_name("vendor") / "axe.min.js").read_text(encoding="utf-8")
+#: machines under load are slow, and everything here waits for a condition
+_PATIENCE = 30_000
+
+Scheme = Literal["light", "dark"]
+
+expect.set_options(timeout=_PATIENCE)
+
+
+@dataclass
+class Visit:
+    """A page of the console at ``address``."""
+
+    page: Page
+    address: str
+    #: errors in the browser's console, which include violations of the content security policy
+    errors: list[str] = field(default_factory=list)
+    #: size of each response by its path
+    sizes: list[tuple[str, int]] = field(default_factory=list)
+
+    def open(self, fragment: str = "") -> Page:
+        self.page.goto(f"{self.address}/console/{fragment}")
+        return self.page
+
+    def violations(self) -> list[str]:
+        """What axe finds on the current screen."""
+        # evaluated by the debugger, which the content security policy does not restrict
+        self.page.evaluate(f"{_AXE}; 0")
+        found: list[dict[str, Any]] = self.page.evaluate("axe.run().then((result) => result.violations)")
+        return [f"{each['id']}: {json.dumps([node['html'] for node in each['nodes']])[:400]}" for each in found]
+
+    def is_too_wide(self) -> bool:
+        """Whether the page scrolls sideways."""
+        return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
+
+    def remember_error(self, message: ConsoleMessage) -> None:
+        # the browser itself reports every answer with an error status; the tests ask for some of them
+        if message.type == "error" and "Failed to load resource" not in message.text:
+            self.errors.append(message.text)
+
+    def remember_size(self, response: Response) -> None:
+        length = response.headers.get("content-length")
+        if length is not None:
+            self.sizes.append((response.url, int(length)))
+
+
+@contextmanager
+def visiting(
+    browser: Browser,
+    address: str,
+    *,
+    token: str | None = None,
+    width: int = 1440,
+    height: int = 900,
+    scheme: Scheme = "light",
+) -> Iterator[Visit]:
+    """A fresh page; at the end, nothing may have gone wrong in it."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
+    )
+    context.set_default_timeout(_PATIENCE)
+    page = context.new_page()
+    visit = Visit(page, address)
+    page.on("console", visit.remember_error)
+    page.on("pageerror", lambda error: visit.errors.append(str(error)))
+    page.on("response", visit.remember_size)
+    page.on("dialog", lambda dialog: visit.errors.append(f"a script ran: {dialog.message}") or dialog.dismiss())
+    if token is not None:
+        page.add_init_script(f"sessionStorage.setItem('streamling.token', {json.dumps(token)})")
+    try:
+        yield visit
+    finally:
+        context.close()
+    assert visit.errors == []
