@@ -18,10 +18,12 @@ import pytest
 
 from streamling.cli._server import Server
 from streamling.http.blocking import send_request
-from tests.cli.conftest import Project, Result, clean_environment, command_environment, command_line
+from tests.cli.conftest import Project, Result, clean_environment, command_line
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.harness.terminal import Terminal
+from tests.serve.definitions import write_csv
+from tests.serve.server import ServeProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -54,31 +56,22 @@ class Running:
 def served(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Iterator[Running]:
     """A server process with two tokens; all tests of this file use it."""
     folder = tmp_path_factory.mktemp("served")
-    (folder / "orders").mkdir()
-    (folder / "orders" / "a.csv").write_text("id\n1\n2\n3\n")
+    write_csv(folder / "orders" / "a.csv", range(1, 4))
     env = {
-        **command_environment(),
         "HOME": str(folder),
         "STREAMLING__CACHE_DIR": str(cache_dir),
         "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.2",
-        "STREAMLING__SERVE__REQUESTS_PER_MINUTE": "100000",
         "STREAMLING__SERVE__TOKENS__ADMIN__VALUE": ADMIN,
         "STREAMLING__SERVE__TOKENS__ADMIN__ROLE": "admin",
         "STREAMLING__SERVE__TOKENS__VIEWER__VALUE": VIEWER,
     }
-    log = folder / "serve.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command_line("serve", "--listen", "127.0.0.1:0"), cwd=folder, env=env, stdout=output, stderr=output
-        )
+    process = ServeProcess(folder, env)
+    process.start()
     try:
-        eventually(lambda: "listening on" in log.read_text() or process.poll() is not None, 60)
-        found = re.search(r"listening on (\S+)", log.read_text())
-        assert found, log.read_text()
-        yield Running(found[1], folder)
+        yield Running(process.address, folder)
+        assert process.terminate() == 0, process.log()
     finally:
-        process.terminate()
-        assert process.wait(60) == 0, log.read_text()
+        process.kill()
 
 
 @pytest.fixture
@@ -408,6 +401,6 @@ def test_secrets_of_a_server_reach_its_pipelines_and_nobody_else(
 
 
 def test_no_secret_is_in_the_log_of_the_server(served: Running) -> None:
-    log = (served.folder / "serve.log").read_text()
+    log = (served.folder / "log.txt").read_text()
     assert ADMIN not in log
     assert VIEWER not in log

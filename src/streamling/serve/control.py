@@ -89,6 +89,7 @@ class ControlPlane:
         return {
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
             **{name: getattr(actual, name) for name in ("state", "reason", "error", "remedy", "ready", "restarts")},
+            "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "state_since": datetime.fromtimestamp(actual.since, UTC),
             "rows": measures.rows,
             "rows_in": measures.rows_in,
