@@ -281,7 +281,7 @@ def test_a_final_checkpoint_that_is_late_names_who_it_waits_for(bench):
 
 # ── what a process with several runs needs ──────────────────────────────────────────────────────────────────────
 
-ENDLESS = PLAIN.replace("rows: 100", "rows: 100, ends: false")
+WAITING = PLAIN.replace("rows: 100", "rows: 100, ends: false")
 
 
 def test_spark_settings_of_a_run_apply_to_its_own_session(bench):
@@ -308,7 +308,7 @@ sinks:
 @pytest.mark.parametrize("end", ["the source ends", "a sink fails", "it is stopped"])
 def test_the_listener_hears_that_there_is_something_to_wait_for(bench, end):
     text = {"the source ends": PLAIN, "a sink fails": PLAIN.replace("type: ledger", "type: ledger, fail_at: 5")}
-    run, finished = bench.prepare(text.get(end, ENDLESS)), threading.Event()
+    run, finished = bench.prepare(text.get(end, WAITING)), threading.Event()
     run.on_finish(finished.set)
     run.start()
     if end == "it is stopped":
@@ -321,7 +321,7 @@ def test_the_listener_hears_that_there_is_something_to_wait_for(bench, end):
 
 
 def test_a_checkpoint_can_be_requested(bench):
-    run = bench.start(ENDLESS, checkpoint_interval_sec=3600)
+    run = bench.start(WAITING, checkpoint_interval_sec=3600)
     assert run.epoch is None
     eventually(lambda: run.status().rows_in == 100)
     assert run.checkpoint(20)

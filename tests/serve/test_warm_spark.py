@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import pyarrow as pa
 import pytest
 
 from streamling.serve.warm_spark import POOL, WarmSpark
@@ -17,19 +14,18 @@ def warm(runtime) -> WarmSpark:
     return WarmSpark(lambda: runtime)
 
 
-def _pool_of_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _pool_of_task(number: int) -> str | None:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    for _ in batches:
-        yield pa.record_batch({"pool": [context.getLocalProperty("spark.scheduler.pool")]})
+    return context.getLocalProperty("spark.scheduler.pool")
 
 
 def test_jobs_run_in_the_pool_of_their_session(spark):
     def pools(session) -> set[str | None]:
-        rows = session.range(2).mapInArrow(_pool_of_task, "pool string").collect()
-        return {row["pool"] for row in rows}
+        pool = session.udf.register("pool_of_task", _pool_of_task, "string")
+        return {row[0] for row in session.range(2).select(pool("id")).collect()}
 
     session = spark.newSession()
     session.conf.set(POOL, "default/orders")
