@@ -400,6 +400,24 @@ def test_secrets_of_a_server_reach_its_pipelines_and_nobody_else(
     assert (refused.code, "this needs admin" in refused.err) == (1, True)
 
 
+def test_a_lost_key_concerns_only_pipelines_that_use_stored_secrets(
+    fleet: Project, served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, f"{served.folder}/orders\n".encode())
+    fleet.call("secret", "set", "folder")
+    key = served.folder / ".config" / "streamling" / "secrets.key"
+    key.rename(key.with_suffix(".lost"))
+    fleet.write("secret.yaml", PIPELINE.replace("FOLDER", '"${secret:folder}"'))
+    result = fleet.call("apply", "orders.yaml", "secret.yaml", "--wait")
+    assert re.search(r"orders +created +running", result.out)
+    assert "error: secret.yaml:2:31: the secret 'folder' cannot be read: " in result.err
+    assert "secrets.key does not exist, but is needed to read the secret store" in result.err
+    key.with_suffix(".lost").rename(key)
+    assert fleet.call("apply", "secret.yaml", "--isolation", "process", "--wait").code == 0
+    eventually(lambda: pipeline(fleet, "secret")["rows"] == {"out": 2}, 60)
+    fleet.call("secret", "delete", "folder")
+
+
 def test_no_secret_is_in_the_log_of_the_server(served: Running) -> None:
     log = (served.folder / "log.txt").read_text()
     assert ADMIN not in log

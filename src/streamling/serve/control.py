@@ -8,7 +8,8 @@ from typing import Any
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.output.redaction import MASK
-from streamling.serve.applications import Applications, SecretStore
+from streamling.secrets.store import SecretStore
+from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.lifecycle import State
