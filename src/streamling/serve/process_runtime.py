@@ -68,6 +68,7 @@ class ProcessHandle:
         self._answers = threading.Condition()
         self._answered: dict[int, bool] = {}
         self._asked = 0
+        self._killer: threading.Timer | None = None
         self._process, events = _start()
         self._send({"spec": _as_object(spec), "server": applications.as_object()})
         self._threads = [
@@ -83,9 +84,9 @@ class ProcessHandle:
 
     def unload(self) -> None:
         self._send({"unload": True})
-        timer = threading.Timer(self._budget + _KILL_SECONDS, self.kill)
-        timer.daemon = True
-        timer.start()
+        self._killer = threading.Timer(self._budget + _KILL_SECONDS, self.kill)
+        self._killer.daemon = True
+        self._killer.start()
 
     def checkpoint(self, timeout: float) -> bool:
         with self._answers:
@@ -116,6 +117,8 @@ class ProcessHandle:
             error = StreamlingError(f"the process of the pipeline ended with exit code {code}", retriable=True)
             log.error("%s", error)
             self._report = Report(Phase.ENDED, error=str(error), retriable=True)
+        if self._killer is not None:
+            self._killer.cancel()
         self._on_end(self)
         self._notify()
 

@@ -7,15 +7,16 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
+from streamling.serve.background import Background
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, observe
 from streamling.serve.model import Isolation, PipelineKey, PipelineRecord
-from streamling.serve.runtime import Measures, PipelineHandle, PipelineRuntime, PipelineSpec
+from streamling.serve.runtime import Measures, Phase, PipelineHandle, PipelineRuntime, PipelineSpec, Report
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Reconciler:
         self._last_records: Mapping[PipelineKey, PipelineRecord] = {}
         self._woken = threading.Event()
         self._is_stopping = False
-        self._removals = ThreadPoolExecutor(_REMOVALS, "remove")
+        self._removals = Background(_REMOVALS)
         self._thread = threading.Thread(target=self._loop, name="reconciler", daemon=True)
 
     def start(self) -> None:
@@ -79,7 +80,6 @@ class Reconciler:
     def join(self) -> None:
         """Wait until nothing is loaded any more."""
         self._thread.join()
-        self._removals.shutdown(wait=False, cancel_futures=True)
 
     def loaded(self) -> list[str]:
         """The pipelines that a runtime still holds, and what they wait for."""
@@ -133,9 +133,15 @@ class Reconciler:
         for key in [*records, *(key for key in self._entries if key not in records)]:
             now = self._clock()
             entry = self._entries.setdefault(key, _Entry(Actual(since=now)))
-            if entry.handle is not None:
-                self._observe(entry, now)
-            self._step(key, records.get(key), entry, now)
+            try:
+                if entry.handle is not None:
+                    self._observe(entry, now)
+                self._step(key, records.get(key), entry, now)
+            except Exception as error:  # such as no more processes; the other pipelines are not affected
+                log.exception("%s: the next step failed and is tried again", key)
+                if entry.handle is None:
+                    report = Report(Phase.ENDED, error=f"{type(error).__name__}: {error}", retriable=True)
+                    entry.actual = observe(entry.actual, report, now, random.random())
 
     def _observe(self, entry: _Entry, now: float) -> None:
         assert entry.handle is not None
@@ -146,9 +152,7 @@ class Reconciler:
 
     def _step(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float) -> None:
         if self._is_stopping:
-            if entry.handle is not None and entry.actual.state not in (State.PAUSING, State.DRAINING):
-                entry.actual = entry.actual.moved(State.DRAINING, now, "the server stops")
-                entry.handle.unload()
+            self._stop(entry, now)
             return
         if entry.is_removing:
             return
@@ -159,8 +163,19 @@ class Reconciler:
             entry.handle.unload()
         elif action is Action.REMOVE:
             entry.is_removing = True
-            self._removals.submit(self._remove, key, record, entry)
+            self._removals.run(partial(self._remove, key, record, entry), f"remove {key}")
         entry.actual = after
+
+    def _stop(self, entry: _Entry, now: float) -> None:
+        """Drain a pipeline because the server stops. One that still starts has read nothing: it is not waited for."""
+        if entry.handle is None:
+            return
+        if entry.handle.report().phase is Phase.STARTING:
+            entry.handle.unload()
+            entry.handle = None
+        elif entry.actual.state not in (State.PAUSING, State.DRAINING):
+            entry.actual = entry.actual.moved(State.DRAINING, now, "the server stops")
+            entry.handle.unload()
 
     def _remove(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry) -> None:
         """Forget a deleted pipeline, with its state if that was requested; retried until it succeeds."""

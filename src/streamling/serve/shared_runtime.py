@@ -7,13 +7,13 @@ import logging
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
 from streamling.runtime.run import PipelineRun
 from streamling.serve.applications import Applications, definition_file
+from streamling.serve.background import Background
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
 from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
@@ -36,15 +36,13 @@ class SharedRuntime:
         self.applications = applications
         self.spark = spark
         self.threads = ThreadMeter()
-        self.starts = ThreadPoolExecutor(_STARTS, "start")
-        self.drains = ThreadPoolExecutor(_DRAINS, "drain")
+        self.starts = Background(_STARTS)
+        self.drains = Background(_DRAINS)
 
     def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> SharedHandle:
         return SharedHandle(self, spec, on_change)
 
     def close(self) -> None:
-        self.starts.shutdown(wait=False, cancel_futures=True)
-        self.drains.shutdown(wait=False, cancel_futures=True)
         self.spark.stop()
 
 
@@ -68,7 +66,7 @@ class SharedHandle:
         self._has_started = self._has_finished = self._is_draining = False
         self._context = contextvars.copy_context()
         self._context.run(current_pipeline.set, str(spec.key))
-        runtime.starts.submit(self._context.copy().run, self._start)
+        runtime.starts.run(self._start, f"start {spec.key}", self._context)
 
     # ── what the reconciler asks ────────────────────────────────────────────────────────────────────────────
 
@@ -167,7 +165,7 @@ class SharedHandle:
             if not self._has_started or self._is_draining:
                 return  # not before the start has ended: it would start what is being closed
             self._is_draining = True
-        self._runtime.drains.submit(self._context.copy().run, self._drain)
+        self._runtime.drains.run(self._drain, f"drain {self._spec.key}", self._context)
 
     def _drain(self) -> None:
         run, error = self._run, None

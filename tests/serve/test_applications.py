@@ -1,0 +1,78 @@
+"""Configuration, variables and secrets of a pipeline, within what the operator allows."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamling.config import load_config
+from streamling.errors import InvalidPipeline
+from streamling.serve.applications import Applications, GivenSecrets
+from streamling.serve.model import PipelineKey
+from streamling.serve.runtime import PipelineSpec
+from streamling.serve.sizes import SIZES
+
+KEY = PipelineKey("shop", "orders")
+
+
+def applications(tmp_path, secrets: dict[str, str] | None = None, **env: str) -> Applications:
+    return Applications(load_config(cwd=tmp_path, env=env), "config", tmp_path, env, GivenSecrets(secrets or {}))
+
+
+def spec(definition: str = "", **fields) -> PipelineSpec:
+    return PipelineSpec(KEY, definition, **fields)
+
+
+def test_a_pipeline_has_its_own_name_in_the_state(tmp_path):
+    made = applications(tmp_path, STREAMLING__APPLICATION_ID="server")
+    assert made.of(spec()).config.application_id == "shop.orders"
+
+
+def test_its_settings_take_precedence_over_those_of_the_server(tmp_path):
+    (tmp_path / "config.yaml").write_text("checkpoint_interval_sec: 7\nkafka_source: {brokers: here, client_id: me}\n")
+    made = applications(tmp_path, STREAMLING__CHECKPOINT_TIMEOUT_SEC="70")
+    own = {"checkpoint_timeout_sec": 80, "kafka_source": {"brokers": "there"}}
+    config = made.of(spec(config=own)).config
+    assert (config.checkpoint_interval_sec, config.checkpoint_timeout_sec) == (7, 80)
+    assert (config.kafka_source.brokers, config.kafka_source.client_id) == ("there", "me")
+    assert made.of(spec()).config.checkpoint_timeout_sec == 70
+
+
+def test_sizes_set_rows_and_queues_unless_the_pipeline_does(tmp_path):
+    made = applications(tmp_path)
+    config = made.of(spec(size="xs")).config
+    assert (config.explicit_value("record_batch_size"), config.explicit_value("internal_buffer_size")) == (10_000, 1)
+    assert made.of(spec(size="xs", config={"record_batch_size": 5})).config.record_batch_size == 5
+    assert made.of(spec(size="m")).config.explicit_value("record_batch_size") is None
+    assert [SIZES[size].weight for size in ("xs", "s", "m", "l", "xl")] == [1, 2, 4, 8, 16]
+
+
+def test_a_start_does_not_wait_for_systems_unless_the_pipeline_says_so(tmp_path):
+    made = applications(tmp_path)
+    assert made.of(spec()).config.startup_timeout_sec == 0
+    assert made.of(spec(config={"startup_timeout_sec": 3})).config.startup_timeout_sec == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["plugin", "spark", "state_backend", "secrets", "serve", "cache_dir", "application_id"]
+)
+def test_settings_of_the_operator_cannot_be_overridden(tmp_path, name):
+    with pytest.raises(InvalidPipeline, match=f"the setting '{name}' cannot be set for one pipeline"):
+        applications(tmp_path).of(spec(config={name: {}}))
+
+
+def test_only_allowed_variables_are_visible_unless_the_operator_wrote_the_definition(tmp_path):
+    made = applications(
+        tmp_path, STREAMLING__SERVE__VARIABLES="PIPELINE_*,REGION", PIPELINE_A="1", REGION="eu", OTHER="2"
+    )
+    assert dict(made.of(spec()).env) == {"PIPELINE_A": "1", "REGION": "eu"}
+    assert made.of(spec(is_trusted=True)).env["OTHER"] == "2"
+    assert dict(applications(tmp_path, PIPELINE_A="1").of(spec()).env) == {}
+
+
+def test_secrets_of_the_configuration_take_precedence_over_stored_ones(tmp_path):
+    made = applications(tmp_path, {"api-key": "stored", "Other": "value"}, STREAMLING__SECRETS__API_KEY="configured")
+    secrets = made.of(spec()).config.secrets
+    assert {name: value.get_secret_value() for name, value in secrets.items()} == {
+        "api_key": "configured",
+        "other": "value",
+    }
