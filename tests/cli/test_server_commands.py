@@ -86,13 +86,13 @@ def fleet(served: Running, project: Project, monkeypatch: pytest.MonkeyPatch) ->
     assert list(served.api.pages("/pipelines", {})) == []
 
 
-def told(result: Result) -> Any:
+def parsed(result: Result) -> Any:
     assert result.code == 0, result.err
     return json.loads(result.out)
 
 
 def pipeline(fleet: Project, name: str = "orders") -> Any:
-    return told(fleet.call("describe", name, "--json"))
+    return parsed(fleet.call("describe", name, "--json"))
 
 
 def give(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
@@ -108,7 +108,7 @@ def test_apply_creates_then_does_nothing_then_updates(fleet: Project, served: Ru
     assert "orders  unchanged  running" in fleet.call("apply", "orders.yaml").out
     assert pipeline(fleet)["generation"] == 1
     fleet.write("orders.yaml", served.pipeline.replace("id > 1", "id > 2"))
-    (result,) = told(fleet.call("apply", "orders.yaml", "--wait", "--json"))
+    (result,) = parsed(fleet.call("apply", "orders.yaml", "--wait", "--json"))
     assert {key: result[key] for key in ("name", "namespace", "result", "generation", "state", "error")} == {
         "name": "orders", "namespace": "default", "result": "updated", "generation": 2, "state": "running",
         "error": None,
@@ -133,9 +133,9 @@ def test_the_name_is_that_of_the_option_the_file_or_its_file_name(fleet: Project
     fleet.write("named.yaml", f"name: shop\n{served.pipeline}")
     fleet.call("apply", "orders.yaml", "named.yaml")
     fleet.call("apply", "orders.yaml", "--name", "third", "-n", "other")
-    names = [(item["namespace"], item["name"]) for item in told(fleet.call("ls", "--json"))]
+    names = [(item["namespace"], item["name"]) for item in parsed(fleet.call("ls", "--json"))]
     assert names == [("default", "orders"), ("default", "shop"), ("other", "third")]
-    assert [item["name"] for item in told(fleet.call("ls", "--json", "-n", "other"))] == ["third"]
+    assert [item["name"] for item in parsed(fleet.call("ls", "--json", "-n", "other"))] == ["third"]
     both = fleet.call("apply", "orders.yaml", "named.yaml", "--name", "x")
     assert (both.code, "--name needs exactly one FILE" in both.err) == (2, True)
 
@@ -149,7 +149,7 @@ def test_a_bad_file_is_reported_in_place_and_the_others_are_applied(fleet: Proje
     assert [line.split()[:2] for line in result.out.splitlines()[1:]] == [
         ["bad", "failed"], ["missing", "failed"], ["orders", "created"]
     ]  # fmt: skip
-    assert [item["name"] for item in told(fleet.call("ls", "--json"))] == ["orders"]
+    assert [item["name"] for item in parsed(fleet.call("ls", "--json"))] == ["orders"]
 
 
 def test_waiting_ends_with_the_error_of_a_pipeline_that_fails(fleet: Project, served: Running) -> None:
@@ -222,7 +222,7 @@ def test_pause_resume_restart_and_checkpoint(fleet: Project) -> None:
     assert fleet.call("pause", "orders", "--wait").out == "orders: paused\n"
     refused = fleet.call("checkpoint", "orders")
     assert (refused.code, "the pipeline 'default/orders' is paused, not running" in refused.err) == (1, True)
-    (resumed,) = told(fleet.call("resume", "orders", "--json"))
+    (resumed,) = parsed(fleet.call("resume", "orders", "--json"))
     assert resumed["desired"] == "running"
     assert fleet.call("resume", "orders", "--wait").out == "orders: running\n"
 
@@ -234,7 +234,7 @@ def test_one_unknown_pipeline_does_not_keep_the_others_from_being_paused(fleet: 
     assert "error: there is no pipeline 'default/nope'" in result.err
 
 
-def test_delete_keeps_the_state_unless_it_is_told_otherwise(fleet: Project) -> None:
+def test_delete_keeps_the_state_unless_asked_otherwise(fleet: Project) -> None:
     fleet.call("apply", "orders.yaml", "--wait")
     eventually(lambda: pipeline(fleet)["rows"] == {"out": 2})
     assert fleet.call("delete", "orders", "--yes", "--wait").out == "orders: deleted\n"
