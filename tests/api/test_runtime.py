@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -162,6 +165,16 @@ def test_the_end_of_the_block_stops_all_pipelines(runtime: Any) -> None:
     with Runtime(spark=runtime) as rt, rt.start(TEXT, inputs={"orders": MemoryInput(ROWS)}) as run:
         pass
     assert run.state == "finished"
+
+
+def test_rows_of_a_print_sink_appear_in_a_notebook_cell(rt: Runtime) -> None:
+    """Its output is a text stream without a buffer."""
+    with contextlib.redirect_stdout(io.StringIO()) as cell:
+        run = rt.start(TEXT.replace("type: memory, from: large, exclude_gs_op: true", "type: print, from: large"),
+                       inputs={"orders": ROWS})  # fmt: skip
+        run.wait(60)
+    printed = [json.loads(line) for line in cell.getvalue().splitlines()]
+    assert sorted(row["id"] for row in printed) == [1, 3]
 
 
 # ── settings ─────────────────────────────────────────────────────────────────────────────────────────────────

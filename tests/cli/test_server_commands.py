@@ -18,10 +18,12 @@ import pytest
 
 from streamling.cli._server import Server
 from streamling.http.blocking import send_request
-from tests.cli.conftest import Project, Result, clean_environment, command_environment, command_line
+from tests.cli.conftest import Project, Result, clean_environment, command_line
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.harness.terminal import Terminal
+from tests.serve.definitions import write_csv
+from tests.serve.server import ServeProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -54,31 +56,22 @@ class Running:
 def served(tmp_path_factory: pytest.TempPathFactory, cache_dir: Path) -> Iterator[Running]:
     """A server process with two tokens; all tests of this file use it."""
     folder = tmp_path_factory.mktemp("served")
-    (folder / "orders").mkdir()
-    (folder / "orders" / "a.csv").write_text("id\n1\n2\n3\n")
+    write_csv(folder / "orders" / "a.csv", range(1, 4))
     env = {
-        **command_environment(),
         "HOME": str(folder),
         "STREAMLING__CACHE_DIR": str(cache_dir),
         "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.2",
-        "STREAMLING__SERVE__REQUESTS_PER_MINUTE": "100000",
         "STREAMLING__SERVE__TOKENS__ADMIN__VALUE": ADMIN,
         "STREAMLING__SERVE__TOKENS__ADMIN__ROLE": "admin",
         "STREAMLING__SERVE__TOKENS__VIEWER__VALUE": VIEWER,
     }
-    log = folder / "serve.log"
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            command_line("serve", "--listen", "127.0.0.1:0"), cwd=folder, env=env, stdout=output, stderr=output
-        )
+    process = ServeProcess(folder, env)
+    process.start()
     try:
-        eventually(lambda: "listening on" in log.read_text() or process.poll() is not None, 60)
-        found = re.search(r"listening on (\S+)", log.read_text())
-        assert found, log.read_text()
-        yield Running(found[1], folder)
+        yield Running(process.address, folder)
+        assert process.terminate() == 0, process.log()
     finally:
-        process.terminate()
-        assert process.wait(60) == 0, log.read_text()
+        process.kill()
 
 
 @pytest.fixture
@@ -93,13 +86,13 @@ def fleet(served: Running, project: Project, monkeypatch: pytest.MonkeyPatch) ->
     assert list(served.api.pages("/pipelines", {})) == []
 
 
-def told(result: Result) -> Any:
+def parsed(result: Result) -> Any:
     assert result.code == 0, result.err
     return json.loads(result.out)
 
 
 def pipeline(fleet: Project, name: str = "orders") -> Any:
-    return told(fleet.call("describe", name, "--json"))
+    return parsed(fleet.call("describe", name, "--json"))
 
 
 def give(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
@@ -115,7 +108,7 @@ def test_apply_creates_then_does_nothing_then_updates(fleet: Project, served: Ru
     assert "orders  unchanged  running" in fleet.call("apply", "orders.yaml").out
     assert pipeline(fleet)["generation"] == 1
     fleet.write("orders.yaml", served.pipeline.replace("id > 1", "id > 2"))
-    (result,) = told(fleet.call("apply", "orders.yaml", "--wait", "--json"))
+    (result,) = parsed(fleet.call("apply", "orders.yaml", "--wait", "--json"))
     assert {key: result[key] for key in ("name", "namespace", "result", "generation", "state", "error")} == {
         "name": "orders", "namespace": "default", "result": "updated", "generation": 2, "state": "running",
         "error": None,
@@ -140,9 +133,9 @@ def test_the_name_is_that_of_the_option_the_file_or_its_file_name(fleet: Project
     fleet.write("named.yaml", f"name: shop\n{served.pipeline}")
     fleet.call("apply", "orders.yaml", "named.yaml")
     fleet.call("apply", "orders.yaml", "--name", "third", "-n", "other")
-    names = [(item["namespace"], item["name"]) for item in told(fleet.call("ls", "--json"))]
+    names = [(item["namespace"], item["name"]) for item in parsed(fleet.call("ls", "--json"))]
     assert names == [("default", "orders"), ("default", "shop"), ("other", "third")]
-    assert [item["name"] for item in told(fleet.call("ls", "--json", "-n", "other"))] == ["third"]
+    assert [item["name"] for item in parsed(fleet.call("ls", "--json", "-n", "other"))] == ["third"]
     both = fleet.call("apply", "orders.yaml", "named.yaml", "--name", "x")
     assert (both.code, "--name needs exactly one FILE" in both.err) == (2, True)
 
@@ -156,7 +149,7 @@ def test_a_bad_file_is_reported_in_place_and_the_others_are_applied(fleet: Proje
     assert [line.split()[:2] for line in result.out.splitlines()[1:]] == [
         ["bad", "failed"], ["missing", "failed"], ["orders", "created"]
     ]  # fmt: skip
-    assert [item["name"] for item in told(fleet.call("ls", "--json"))] == ["orders"]
+    assert [item["name"] for item in parsed(fleet.call("ls", "--json"))] == ["orders"]
 
 
 def test_waiting_ends_with_the_error_of_a_pipeline_that_fails(fleet: Project, served: Running) -> None:
@@ -229,7 +222,7 @@ def test_pause_resume_restart_and_checkpoint(fleet: Project) -> None:
     assert fleet.call("pause", "orders", "--wait").out == "orders: paused\n"
     refused = fleet.call("checkpoint", "orders")
     assert (refused.code, "the pipeline 'default/orders' is paused, not running" in refused.err) == (1, True)
-    (resumed,) = told(fleet.call("resume", "orders", "--json"))
+    (resumed,) = parsed(fleet.call("resume", "orders", "--json"))
     assert resumed["desired"] == "running"
     assert fleet.call("resume", "orders", "--wait").out == "orders: running\n"
 
@@ -241,7 +234,7 @@ def test_one_unknown_pipeline_does_not_keep_the_others_from_being_paused(fleet: 
     assert "error: there is no pipeline 'default/nope'" in result.err
 
 
-def test_delete_keeps_the_state_unless_it_is_told_otherwise(fleet: Project) -> None:
+def test_delete_keeps_the_state_unless_asked_otherwise(fleet: Project) -> None:
     fleet.call("apply", "orders.yaml", "--wait")
     eventually(lambda: pipeline(fleet)["rows"] == {"out": 2})
     assert fleet.call("delete", "orders", "--yes", "--wait").out == "orders: deleted\n"
@@ -407,7 +400,25 @@ def test_secrets_of_a_server_reach_its_pipelines_and_nobody_else(
     assert (refused.code, "this needs admin" in refused.err) == (1, True)
 
 
+def test_a_lost_key_concerns_only_pipelines_that_use_stored_secrets(
+    fleet: Project, served: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    give(monkeypatch, f"{served.folder}/orders\n".encode())
+    fleet.call("secret", "set", "folder")
+    key = served.folder / ".config" / "streamling" / "secrets.key"
+    key.rename(key.with_suffix(".lost"))
+    fleet.write("secret.yaml", PIPELINE.replace("FOLDER", '"${secret:folder}"'))
+    result = fleet.call("apply", "orders.yaml", "secret.yaml", "--wait")
+    assert re.search(r"orders +created +running", result.out)
+    assert "error: secret.yaml:2:31: the secret 'folder' cannot be read: " in result.err
+    assert "secrets.key does not exist, but is needed to read the secret store" in result.err
+    key.with_suffix(".lost").rename(key)
+    assert fleet.call("apply", "secret.yaml", "--isolation", "process", "--wait").code == 0
+    eventually(lambda: pipeline(fleet, "secret")["rows"] == {"out": 2}, 60)
+    fleet.call("secret", "delete", "folder")
+
+
 def test_no_secret_is_in_the_log_of_the_server(served: Running) -> None:
-    log = (served.folder / "serve.log").read_text()
+    log = (served.folder / "log.txt").read_text()
     assert ADMIN not in log
     assert VIEWER not in log

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 
+from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.serve.conftest import INLINE_SECRET, PRIVATE_VARIABLE, STORED_SECRET, TOKENS
 from tests.serve.definitions import csv_to_print, write_csv
@@ -52,6 +53,30 @@ def test_a_pipeline_is_created_runs_and_is_deleted(server, client, name, orders)
     assert sorted(row["id"] for row in server.rows() if row["pipeline"] == name) == [0, 1, 2]
     assert client.request("DELETE", f"/pipelines/default/{name}").status == 202
     eventually(lambda: client.get(f"/pipelines/default/{name}").status == 404)
+
+
+def test_the_state_is_not_current_while_the_former_version_is_drained(client, name, orders):
+    path, released = f"/pipelines/default/{name}", threading.Event()
+
+    def answer_late(_: Request) -> Reply:
+        released.wait(60)
+        return Reply()
+
+    with endpoint(answer_late) as slow:
+        sink = f"sinks: {{{name}: {{type: webhook, from: tagged, url: '{slow.url}'}}}}"
+        definition = csv_to_print(f"{orders}/*.csv", name).partition("sinks:")[0] + sink
+        write_csv(orders / "1.csv", range(1))
+        client.create(name, definition)
+        eventually(lambda: slow.requests, 60)
+        found = client.pipeline(name)
+        assert (found["state"], found["current"]) == ("running", True)
+        changed = {"definition": csv_to_print(f"{orders}/*.csv", name)}
+        client.request("PUT", path, changed, headers={"If-Match": found["etag"]})
+        eventually(lambda: client.state(name) == "draining", 60)
+        assert client.pipeline(name)["current"] is False
+        released.set()
+        eventually(lambda: client.state(name) == "running", 60)
+        assert client.pipeline(name)["current"] is True
 
 
 def test_pause_resume_and_update_continue_from_the_stored_position(server, client, name, orders):

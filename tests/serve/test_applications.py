@@ -6,7 +6,9 @@ import pytest
 
 from streamling.config import load_config
 from streamling.errors import InvalidPipeline
-from streamling.serve.applications import Applications, GivenSecrets
+from streamling.secrets.keys import Key, KeySetting
+from streamling.secrets.store import SecretStore
+from streamling.serve.applications import Applications
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.sizes import SIZES
@@ -15,7 +17,10 @@ KEY = PipelineKey("shop", "orders")
 
 
 def applications(tmp_path, secrets: dict[str, str] | None = None, **env: str) -> Applications:
-    return Applications(load_config(cwd=tmp_path, env=env), "config", tmp_path, env, GivenSecrets(secrets or {}))
+    store = SecretStore(tmp_path / "secrets.enc", KeySetting(Key.generate().text))
+    for name, value in (secrets or {}).items():
+        store.set(name, value)
+    return Applications(load_config(cwd=tmp_path, env=env), "config", tmp_path, env, store)
 
 
 def spec(definition: str = "", **fields) -> PipelineSpec:
@@ -53,7 +58,7 @@ def test_a_start_does_not_wait_for_systems_unless_the_pipeline_says_so(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "name", ["plugin", "spark", "state_backend", "secrets", "serve", "cache_dir", "application_id"]
+    "name", ["plugin", "spark", "state_backend", "secrets", "secret_store", "serve", "cache_dir", "application_id"]
 )
 def test_settings_of_the_operator_cannot_be_overridden(tmp_path, name):
     with pytest.raises(InvalidPipeline, match=f"the setting '{name}' cannot be set for one pipeline"):
@@ -71,7 +76,7 @@ def test_only_allowed_variables_are_visible_unless_the_operator_wrote_the_defini
 
 def test_secrets_of_the_configuration_take_precedence_over_stored_ones(tmp_path):
     made = applications(tmp_path, {"api-key": "stored", "Other": "value"}, STREAMLING__SECRETS__API_KEY="configured")
-    secrets = made.of(spec()).config.secrets
+    secrets = made.of(spec()).variables.secrets
     assert {name: value.get_secret_value() for name, value in secrets.items()} == {
         "api_key": "configured",
         "other": "value",

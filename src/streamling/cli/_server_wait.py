@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Any
 
 from streamling.cli._server import Server, ServerError, pipeline_path
@@ -31,7 +30,7 @@ def wait_until_settled(server: Server, namespace: str, name: str, timeout: float
     it fails, or is not there yet after ``timeout`` seconds."""
     for _ in _attempts(timeout):
         found: dict[str, Any] = server.get(pipeline_path(namespace, name))
-        if not _is_current(found):
+        if not found["current"]:
             continue
         if found["state"] == "failed":
             raise StreamlingError.user(f"{name} has failed: {found['error']}", remedy=found.get("remedy") or None)
@@ -56,12 +55,6 @@ def _too_slow(pipeline: dict[str, Any], timeout: float) -> StreamlingError:
         f"{name} is {pipeline['state']} after {timeout:g} s{f': {reason}' if reason else ''}",
         remedy=f"streamling logs {name}",
     )
-
-
-def _is_current(pipeline: dict[str, Any]) -> bool:
-    """Whether the state is that of the newest version. The server replaces a pipeline a moment after it was changed."""
-    since, changed = (datetime.fromisoformat(pipeline[name]) for name in ("state_since", "updated_at"))
-    return pipeline["desired"] == "paused" or since >= changed
 
 
 def _is_settled(pipeline: dict[str, Any]) -> bool:

@@ -9,14 +9,8 @@ from typing import Any
 
 import click
 
-from streamling.cli._server import (
-    EXIT_CODES,
-    Server,
-    ServerError,
-    namespace_option,
-    pipeline_path,
-    server_options,
-)
+from streamling.cli._server import Server, ServerError, pipeline_path
+from streamling.cli._server_options import EXIT_CODES, namespace_option, server_options
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode, exit_code, render
 from streamling.cli.options import json_option, yaml_files

@@ -8,14 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
-from streamling.cli._server import (
-    EXIT_CODES,
-    Server,
-    namespace_option,
-    pipeline_names_argument,
-    pipeline_path,
-    server_options,
-)
+from streamling.cli._server import Server, pipeline_path
+from streamling.cli._server_options import EXIT_CODES, namespace_option, pipeline_names_argument, server_options
 from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode, exit_code, render
 from streamling.cli.options import json_option

@@ -9,14 +9,8 @@ from typing import Any
 
 import click
 
-from streamling.cli._server import (
-    EXIT_CODES,
-    Server,
-    namespace_option,
-    pipeline_name_argument,
-    pipeline_path,
-    server_options,
-)
+from streamling.cli._server import Server, pipeline_path
+from streamling.cli._server_options import EXIT_CODES, namespace_option, pipeline_name_argument, server_options
 from streamling.cli.canvas import Canvas, canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import json_option

@@ -12,7 +12,8 @@ from urllib.parse import quote
 
 import click
 
-from streamling.cli._server import Server, address_options, connect
+from streamling.cli._server import Server
+from streamling.cli._server_options import address_options, connect
 from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import (

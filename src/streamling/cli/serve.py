@@ -69,11 +69,9 @@ def serve(listen: str | None, folder: Path | None, config_name: str | None, debu
         config = _with_options(load_config(name, cwd=Path.cwd(), env=os.environ), listen, folder)
         configure_logging(config.log_format, "debug" if debug else config.log_level)
         shutdown.budget = config.shutdown_budget_secs
-        from streamling.secrets.store import SecretStore
         from streamling.serve.server import Server
 
-        secrets = SecretStore.of(config, os.environ)
-        server = Server(config, config_name=name, cwd=Path.cwd(), env=dict(os.environ), secrets=secrets, debug=debug)
+        server = Server(config, config_name=name, cwd=Path.cwd(), env=dict(os.environ), debug=debug)
         shutdown.clean_up = server.kill
         server.start()
         shutdown.drain(server)

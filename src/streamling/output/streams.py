@@ -69,7 +69,26 @@ def _safe(stream: TextIO) -> TextIO:
 
 def data_output() -> BinaryIO:
     """Where rows are printed."""
+    if _data is None and not hasattr(sys.stdout, "buffer"):
+        return cast(BinaryIO, _TextOutput(sys.stdout))
     return _data or sys.stdout.buffer
+
+
+class _TextOutput(io.RawIOBase):
+    """Takes bytes for a text stream without a buffer, such as the output of a notebook cell."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._stream.write(bytes(data).decode("utf-8", "backslashreplace"))
+        return len(data)
+
+    def flush(self) -> None:
+        self._stream.flush()
 
 
 def write_data(text: str) -> None:

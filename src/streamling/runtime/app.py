@@ -49,6 +49,8 @@ class App:
     plugins: Plugins
     #: variables for pipeline files
     env: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
+    #: secrets besides those of the configuration; None: those of the store that the configuration names
+    stored_secrets: Mapping[str, SecretStr] | None = field(default=None, repr=False)
     #: whether the application id is derived from the pipeline file
     is_named_after_file: bool = False
 
@@ -60,10 +62,16 @@ class App:
         return cls.of(load_config(config_name or "config", cwd=cwd or Path.cwd(), env=env), env=env)
 
     @classmethod
-    def of(cls, config: AppConfig, *, env: Mapping[str, str] = os.environ) -> App:
+    def of(
+        cls,
+        config: AppConfig,
+        *,
+        env: Mapping[str, str] = os.environ,
+        stored_secrets: Mapping[str, SecretStr] | None = None,
+    ) -> App:
         """The node types that ``config`` makes available."""
         registry = Registry.builtin()
-        return cls(config, registry, Plugins(registry, config.plugin.path), env)
+        return cls(config, registry, Plugins(registry, config.plugin.path), env, stored_secrets)
 
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the file of the configuration."""
@@ -97,11 +105,12 @@ class App:
         return Variables(self.env, self._secrets())
 
     def _secrets(self) -> Mapping[str, SecretStr]:
-        if not self.config.secret_store.path.exists():
-            return self.config.secrets
-        from streamling.secrets.store import SecretStore, StoredSecrets
+        stored = self.stored_secrets
+        if stored is None and self.config.secret_store.path.exists():
+            from streamling.secrets.store import SecretStore, StoredSecrets
 
-        return ChainMap(self.config.secrets, cast(Any, StoredSecrets(SecretStore.of(self.config, self.env))))
+            stored = StoredSecrets(SecretStore.of(self.config, self.env))
+        return self.config.secrets if stored is None else ChainMap(self.config.secrets, cast(Any, stored))
 
     def _load_named(self, text: str) -> str:
         self.plugins.load_named(text)

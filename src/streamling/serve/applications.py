@@ -5,19 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol
-
-from pydantic import SecretStr
+from typing import Any
 
 from streamling.config import AppConfig, load_config
-from streamling.config.values import secret_key
 from streamling.document.loader import load_yaml
-from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.output.redaction import add_secrets
+from streamling.errors import InvalidPipeline, Problem
 from streamling.runtime.app import App
+from streamling.secrets.store import SecretStore, StoredSecrets
 from streamling.serve.config import ServeConfig
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.sizes import SIZES
@@ -49,39 +46,6 @@ _OPERATOR_SETTINGS = frozenset(
 _CONFIG_FILE = "config"
 
 
-class SecretStore(Protocol):
-    """Secrets that pipelines name as ``${secret:NAME}``."""
-
-    def names(self) -> list[str]: ...
-
-    def get(self, name: str) -> str | None:
-        """The value; None if there is no such secret."""
-
-    def set(self, name: str, value: str) -> None: ...
-
-    def delete(self, name: str) -> bool:
-        """Delete a secret; False if there was none."""
-
-
-@dataclass(frozen=True)
-class GivenSecrets:
-    """Secrets that cannot be changed; a server without a store has none."""
-
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def names(self) -> list[str]:
-        return list(self.values)
-
-    def get(self, name: str) -> str | None:
-        return self.values.get(name)
-
-    def set(self, name: str, value: str) -> None:
-        raise StreamlingError.user("this server has no secret store", remedy="set secrets.<name> in its configuration")
-
-    def delete(self, name: str) -> bool:
-        return False
-
-
 @dataclass(frozen=True)
 class Applications:
     """Makes the `App` of each pipeline."""
@@ -96,14 +60,14 @@ class Applications:
     def of(self, spec: PipelineSpec) -> App:
         """The configuration and the node types of a pipeline; raises `InvalidPipeline`."""
         config = self._config(spec)
-        stored = self._stored_secrets()
         update = {
             "application_id": spec.key.application_id,
-            "secrets": {**stored, **config.secrets},
             # the reconciler restarts what is unreachable; a start that waits would only block another one
             **({} if "startup_timeout_sec" in spec.config else {"startup_timeout_sec": 0.0}),
         }
-        return App.of(config.model_copy(update=update), env=self._variables(spec))
+        # read on use: a store that cannot be decrypted concerns only the pipelines that name its secrets
+        stored = StoredSecrets(self.secrets)
+        return App.of(config.model_copy(update=update), env=self._variables(spec), stored_secrets=stored)
 
     def check(self, spec: PipelineSpec) -> None:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
@@ -137,21 +101,16 @@ class Applications:
         allowed = self.config.part(ServeConfig).serve.variables
         return {name: text for name, text in self.env.items() if any(fnmatchcase(name, each) for each in allowed)}
 
-    def _stored_secrets(self) -> dict[str, SecretStr]:
-        found = {name: value for name in self.secrets.names() if (value := self.secrets.get(name)) is not None}
-        add_secrets(found.values())
-        return {secret_key(name): SecretStr(value) for name, value in found.items()}
-
     def as_object(self) -> dict[str, Any]:
-        """What another process needs to make the same applications; contains secrets."""
-        stored = {name: value for name in self.secrets.names() if (value := self.secrets.get(name)) is not None}
-        return {"config_name": self.config_name, "cwd": str(self.cwd), "secrets": stored}
+        """What another process needs to make the same applications."""
+        return {"config_name": self.config_name, "cwd": str(self.cwd)}
 
     @classmethod
     def of_object(cls, data: Mapping[str, Any]) -> Applications:
         """Made from `as_object` in a process with the same environment."""
         cwd, env, name = Path(data["cwd"]), dict(os.environ), str(data["config_name"])
-        return cls(load_config(name, cwd=cwd, env=env), name, cwd, env, GivenSecrets(data["secrets"]))
+        config = load_config(name, cwd=cwd, env=env)
+        return cls(config, name, cwd, env, SecretStore.of(config, env))
 
 
 def definition_file(spec: PipelineSpec) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from streamling.admin.pipeline import ObservedPipeline
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.output.redaction import MASK
-from streamling.serve.applications import Applications, SecretStore
+from streamling.secrets.store import SecretStore
+from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.lifecycle import State
@@ -90,6 +91,7 @@ class ControlPlane:
         return {
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
             **{name: getattr(actual, name) for name in ("state", "reason", "error", "remedy", "ready", "restarts")},
+            "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "state_since": datetime.fromtimestamp(actual.since, UTC),
             "rows": measures.rows,
             "rows_in": measures.rows_in,

@@ -71,6 +71,8 @@ class PipelineSummary(BaseModel):
     name: str
     desired: DesiredState
     state: State
+    #: whether `state` is that of the newest version; a moment after a change it is still that of the former one
+    current: bool
     reason: str
     error: str
     remedy: str

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.secrets.store import SecretStore
 from streamling.serve.access import Access, RateLimit, is_loopback
-from streamling.serve.applications import Applications, GivenSecrets, SecretStore
+from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.config import ServeConfig
 from streamling.serve.control import ControlPlane
@@ -48,7 +49,6 @@ class Server:
         config_name: str,
         cwd: Path,
         env: Mapping[str, str],
-        secrets: SecretStore | None = None,
         debug: bool = False,
     ) -> None:
         """Check everything that needs no JVM, then start it."""
@@ -60,7 +60,7 @@ class Server:
         catalogue = Catalogue(self._database)
         self.logs = LogBook()
         logging.getLogger("streamling").addHandler(self.logs)
-        applications = Applications(config, config_name, cwd, env, secrets or GivenSecrets())
+        applications = Applications(config, config_name, cwd, env, SecretStore.of(config, env))
         self._spark = WarmSpark(lambda: start_spark(config, debug=debug))
         self._processes = ProcessRuntime(applications)
         self._shared = SharedRuntime(applications, self._spark)
