@@ -10,7 +10,7 @@ import pytest
 from streamling import __version__
 from tests.cli.conftest import BROKEN, PIPELINE, Project, clean_environment, command_line
 
-COMMANDS = ("run", "validate", "plan", "new", "schema", "state", "doctor", "plugins", "completion")
+COMMANDS = ("run", "validate", "test", "plan", "new", "schema", "state", "doctor", "plugins", "completion")
 PAGES = [
     *((command,) for command in COMMANDS),
     *(("state", command) for command in ("show", "export", "reset")),
@@ -170,6 +170,42 @@ def test_a_bad_configuration_is_78_and_json_under_validate(project, monkeypatch)
     result = project.call("run", "pipeline.yaml", "--validate")
     assert result.code == 1
     assert "CHECKPOINT_INTERVAL_SEC" in json.loads(result.out)["errors"][0]
+
+
+RISKY = PIPELINE.replace("price > 1", "item = NULL")
+
+
+def test_warnings_do_not_fail_the_check(project):
+    project.write("pipeline.yaml", RISKY)
+    result = project.call("validate", "pipeline.yaml", "--static")
+    assert (result.code, result.out) == (0, "pipeline.yaml is valid, with 1 warning\n")
+    assert result.err.splitlines() == [
+        "warning: pipeline.yaml:12:64: sql transform 'large': a comparison = NULL is never true",
+        "    SELECT id, item, price * 2 AS price FROM orders WHERE item = NULL",
+        f"    {' ' * 54}^^^^",
+        "  help: write IS NULL",
+    ]
+    verdict = json.loads(project.call("validate", "--static", "--json").out)
+    assert (verdict["is_valid"], verdict["errors"], len(verdict["warnings"])) == (True, [], 1)
+    assert "a comparison = NULL is never true (write IS NULL)" in verdict["warnings"][0]
+
+
+def test_strict_turns_warnings_into_errors(project):
+    project.write("pipeline.yaml", RISKY)
+    result = project.call("validate", "--static", "--strict")
+    assert (result.code, result.out) == (78, "")
+    assert result.err.endswith("pipeline.yaml has 1 warning, and --strict is on\n")
+    as_json = project.call("validate", "--static", "--strict", "--json")
+    verdict = json.loads(as_json.out)
+    assert (as_json.code, verdict["is_valid"], len(verdict["errors"]), verdict["warnings"]) == (1, False, 1, [])
+    project.write("pipeline.yaml", PIPELINE)
+    assert project.call("validate", "--static", "--strict").code == 0
+
+
+def test_logged_warnings_count_too(project):
+    project.write("config.yaml", "aplication_id: x\n")
+    assert "is valid, with 1 warning" in project.call("validate", "--static").out
+    assert project.call("validate", "--static", "--strict").code == 78
 
 
 def test_warnings_of_the_configuration_are_part_of_the_result(project):

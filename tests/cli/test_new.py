@@ -6,10 +6,13 @@ import pytest
 def test_new_writes_a_project_whose_pipeline_is_valid(project, monkeypatch):
     result = project.call("new", "weather")
     assert result.code == 0
-    assert result.out.endswith("Next:\n  cd weather\n  streamling run pipeline.yaml\n  streamling plan pipeline.yaml\n")
+    steps = ["cd weather", "streamling run pipeline.yaml", "streamling test", "streamling plan pipeline.yaml"]
+    assert result.out.endswith("Next:\n" + "".join(f"  {step}\n" for step in steps))
     folder = project.folder / "weather"
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert written == {".gitignore", "README.md", "pipeline.yaml", "data/2024-07-01.csv", "data/2024-07-02.csv"}
+    schemas = {"pipeline.schema.json", "test.schema.json"}
+    data = {"data/2024-07-01.csv", "data/2024-07-02.csv"}
+    assert written == {".gitignore", "README.md", "pipeline.yaml", "pipeline.test.yaml"} | schemas | data
     monkeypatch.chdir(folder)
     assert project.call("validate", "--static").out == f"{folder}/pipeline.yaml is valid\n"
 

@@ -190,3 +190,16 @@ def test_a_dead_letter_sink_is_drawn_below_the_nodes_whose_rows_it_receives():
         "│ └─● bad  print sink, one lane, rejected rows of a, b",
         "└─↪ bad (above)",
     ]
+
+
+def test_the_graph_needs_neither_a_jvm_nor_the_sources(project):
+    (project.folder / "orders" / "a.csv").unlink()
+    assert project.call("plan", "pipeline.yaml", "--graph").out.startswith("flowchart LR\n")
+    image = project.call("plan", "pipeline.yaml", "--graph", "svg")
+    assert image.code == 0
+    assert image.out.startswith("<svg ")
+    assert image.out.endswith("</svg>\n")
+
+
+def test_a_graph_cannot_be_combined_with_other_output(project):
+    assert project.call("plan", "pipeline.yaml", "--graph", "svg", "--json").code == 2

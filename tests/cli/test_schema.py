@@ -2,6 +2,10 @@
 
 import json
 
+import pytest
+
+from tests.paths import ROOT
+
 
 def test_the_schema_goes_to_stdout_as_json(project):
     schema = json.loads(project.call("schema").out)
@@ -27,3 +31,27 @@ def test_plugins_are_part_of_it_on_request(project, monkeypatch):
     project.write("vault.py", SECRETIVE)
     monkeypatch.setenv("STREAMLING__PLUGIN__PATH", "vault.py")
     assert "acme.vault" in project.call("schema", "--plugins").out
+
+
+def test_test_files_have_a_schema_of_their_own(project):
+    schema = json.loads(project.call("schema", "--test").out)
+    assert schema["required"] == ["pipeline", "cases"]
+    assert project.call("schema", "--test", "--plugins").code == 2
+
+
+@pytest.mark.parametrize(("name", "options"), [("pipeline", ()), ("test", ("--test",))])
+def test_the_schemas_of_the_repository_are_up_to_date(project, name, options):
+    """If this fails: streamling schema -o schemas/pipeline.schema.json; streamling schema --test -o …"""
+    assert project.call("schema", *options).out == (ROOT / "schemas" / f"{name}.schema.json").read_text()
+
+
+@pytest.mark.parametrize("folder", ["examples", "src/streamling/templates"])
+def test_editors_find_the_schema_of_every_example_and_template(project, folder):
+    project.call("new", "first")
+    files = [file for file in (ROOT / folder).rglob("*.yaml") if file.name != "config.yaml"]
+    assert files
+    for file in files:
+        kind = "test" if file.name.endswith(".test.yaml") else "pipeline"
+        schema = file.read_text().splitlines()[0].partition("# yaml-language-server: $schema=")[2]
+        beside = file.parent if folder == "examples" else project.folder / "first"
+        assert json.loads((beside / schema).read_text())["title"] == f"Streamling {kind}", file

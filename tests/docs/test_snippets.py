@@ -25,7 +25,11 @@ from streamling.config import AppConfig, load_config
 from streamling.config.schema import settings
 from streamling.connectors.memory import collected_rows
 from streamling.dev.postgres import LocalPostgres
+from streamling.document.loader import load_yaml
 from streamling.pipeline.model import NodeKind
+from streamling.pipeline_tests.load import load_files
+from streamling.pipeline_tests.model import Case, CaseFile, Expectation, HttpAnswer, SourceInput
+from streamling.pipeline_tests.suite import run_cases
 from streamling.plugins import FreeFormOptions, Sink
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
@@ -45,6 +49,7 @@ from tests.docs.pipelines import (
 )
 from tests.harness.pipelines import Bench, eventually, finish
 from tests.paths import ROOT
+from tests.pipeline_tests.driver import problems
 
 #: why a block of text may be left unchecked
 REASONS = {"diagram", "output", "notation"}
@@ -112,6 +117,8 @@ def test_yaml_is_a_valid_pipeline_node_or_configuration(
         check_pipeline(block.text if is_whole(data) else yaml.safe_dump(completed(data, registry)), registry)
     elif set(data) == {"sql"}:
         check_sql(data["sql"], registry)
+    elif "cases" in data:
+        CaseFile.model_validate(load_yaml(block.text, block.page).data)
     else:
         (tmp_path / "config.yaml").write_text(block.text)
         load_config(cwd=tmp_path, env={})
@@ -139,6 +146,27 @@ def test_a_pipeline_that_needs_no_service_gives_the_rows_that_the_page_shows(
     for sink, rows in expected.items():
         found = [line for batch in collected_rows(run, sink).to_batches() for line in json_rows(batch)]
         assert sorted(found) == sorted(rows)
+
+
+@pytest.mark.spark
+def test_the_tests_of_the_page_on_testing_pass(spark: Any, tmp_path: Path) -> None:
+    blocks = [block for block in BLOCKS if block.page == "docs/testing.md" and block.language == "yaml"]
+    for block in blocks:
+        if "file" in block.comments:
+            (tmp_path / block.comments["file"]).write_text(block.text)
+    files = [tmp_path / f"{number}.test.yaml" for number, block in enumerate(blocks) if "\ncases:" in block.text]
+    for file in files:
+        file.write_text(blocks[int(file.name.partition(".")[0])].text)
+    cases = [case for file in load_files(files) for case in file.cases()]
+    failed = {result.case.id: problems(result) for result in run_cases(cases, lambda: spark) if not result.passed}
+    assert (len(cases), failed) == (9, {})
+
+
+def test_the_page_on_testing_lists_every_field() -> None:
+    page = (ROOT / "docs" / "testing.md").read_text()
+    models = (CaseFile, Case, SourceInput, Expectation, HttpAnswer)
+    names = {info.alias or name for model in models for name, info in model.model_fields.items()}
+    assert [name for name in sorted(names) if f"`{name}`" not in page] == []
 
 
 def enough(written: Any, expected: dict[str, int]) -> bool:

@@ -8,7 +8,7 @@ import sys
 import traceback
 from enum import IntEnum
 
-from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.output.printable import printable, printable_lines
 
 
@@ -53,15 +53,23 @@ def _show_all_causes(error: BaseException | None) -> None:
 
 
 def _problems(error: InvalidPipeline) -> list[str]:
-    lines = []
-    for problem in error.problems:
-        location = _bold(printable(f"{problem.location}: ") if problem.location else "")
-        lines.append(f"{_red('error:')} {location}{printable(problem.message)}")
-        lines += [f"  {printable(line)}" for line in problem.excerpt.split("\n")] if problem.excerpt else []
-        if problem.remedy:
-            lines.append(f"  {_bold('help:')} {printable(problem.remedy)}")
+    lines = [line for problem in error.problems for line in _problem(problem, _red("error:"))]
     if len(error.problems) > 1:
         lines.append(f"{len(error.problems)} problems found")
+    return lines
+
+
+def render_warning(warning: Problem) -> str:
+    """The text to print for a warning about a valid file."""
+    return "\n".join(_problem(warning, _yellow("warning:")))
+
+
+def _problem(problem: Problem, verdict: str) -> list[str]:
+    location = _bold(printable(f"{problem.location}: ") if problem.location else "")
+    lines = [f"{verdict} {location}{printable(problem.message)}"]
+    lines += [f"  {printable(line)}" for line in problem.excerpt.split("\n")] if problem.excerpt else []
+    if problem.remedy:
+        lines.append(f"  {_bold('help:')} {printable(problem.remedy)}")
     return lines
 
 
@@ -77,6 +85,10 @@ def _indented(text: str) -> str:
 
 def _red(text: str) -> str:
     return f"\x1b[1;31m{text}\x1b[0m" if _colour() else text
+
+
+def _yellow(text: str) -> str:
+    return f"\x1b[1;33m{text}\x1b[0m" if _colour() else text
 
 
 def _bold(text: str) -> str:

@@ -12,15 +12,17 @@ from streamling.cli.errors import ExitCode
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 def new(folder: Path) -> int:
-    """Create a first pipeline with data and a README in DIR, a new or empty folder.
+    """Create a first pipeline with data, a test and a README in DIR, a new or empty folder.
 
-    The pipeline reads two small CSV files, selects rows with SQL, prints them and ends. It needs no services.
+    The pipeline reads two small CSV files, selects rows with SQL, prints them and ends. It needs no services. Editors
+    complete its fields: the JSON schemas of this version are written beside it.
 
     \b
     Example:
       streamling new weather
       cd weather
       streamling run pipeline.yaml
+      streamling test
 
     \b
     Exit codes:
@@ -28,7 +30,11 @@ def new(folder: Path) -> int:
       1   the folder could not be written
       2   wrong usage, such as a folder that is not empty
     """
+    from streamling.cli.schema import schema_text
     from streamling.cli.template import write_template
+    from streamling.plugins.registry import Registry
 
-    write_template("first", folder, {}, ["streamling run pipeline.yaml", "streamling plan pipeline.yaml"])
+    schemas = {"pipeline.schema.json": schema_text(Registry.builtin()), "test.schema.json": schema_text(None)}
+    next_steps = ["streamling run pipeline.yaml", "streamling test", "streamling plan pipeline.yaml"]
+    write_template("first", folder, {}, next_steps, schemas)
     return ExitCode.OK

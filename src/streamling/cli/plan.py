@@ -40,9 +40,23 @@ _TOLD_ELSEWHERE = frozenset(
 @click.option(
     "--spark", "with_spark", is_flag=True, help="Add Spark's physical plan of every SQL segment (starts a JVM)."
 )
+@click.option(
+    "--graph",
+    type=click.Choice(["mermaid", "svg"]),
+    is_flag=False,
+    flag_value="mermaid",
+    help="Print the graph of the nodes: as Mermaid text, or as an SVG image. Nothing is contacted.",
+)
 @json_option("Print the whole description as JSON.")
 @debug_option
-def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, as_json: bool, debug: bool) -> int:
+def plan(
+    pipeline_file: str | None,
+    config_name: str | None,
+    with_spark: bool,
+    graph: str | None,
+    as_json: bool,
+    debug: bool,
+) -> int:
     """Show what PIPELINE_FILE would run; nothing runs and nothing is written.
 
     Every source starts a flow, drawn as a tree from the source down to the sinks. Below each node are where it runs,
@@ -54,11 +68,17 @@ def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, a
     Examples:
       streamling plan pipeline.yaml
       streamling plan pipeline.yaml --spark
+      streamling plan pipeline.yaml --graph svg > pipeline.svg
       streamling plan pipeline.yaml --json | jq '.nodes[].primary_key'
     """
     from streamling.telemetry.logging import configure_logging
 
+    if graph is not None and (with_spark or as_json):
+        raise click.UsageError("--graph cannot be combined with --spark or --json")
     configure_logging("text", "debug" if debug else "warn")
+    if graph is not None:
+        click.echo(_draw(pipeline_file, config_name, graph), nl=False)
+        return ExitCode.OK
     with stdout_for_data():
         description = _describe(pipeline_file, config_name, with_spark=with_spark, debug=debug)
     if as_json:
@@ -67,6 +87,17 @@ def plan(pipeline_file: str | None, config_name: str | None, with_spark: bool, a
         for line in drawing(description, canvas_of_stdout()):
             click.echo(line, color=True)
     return ExitCode.OK
+
+
+def _draw(pipeline_file: str | None, config_name: str | None, form: str) -> str:
+    from streamling.planning.graph import graph_of
+    from streamling.planning.graph_mermaid import mermaid
+    from streamling.planning.graph_svg import svg
+    from streamling.runtime.app import App
+
+    with stdout_for_data():
+        pipeline = App.load(config_name).pipeline(pipeline_file)
+    return (svg if form == "svg" else mermaid)(graph_of(pipeline))
 
 
 def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark: bool, debug: bool) -> PlanDescription:

@@ -51,7 +51,9 @@ def new(name: str, folder: Path | None) -> int:
       cd acme
       streamling run pipeline.yaml
     """
+    from streamling.cli.schema import schema_text
     from streamling.cli.template import write_template
+    from streamling.plugins.registry import Registry
 
     module = name.replace("-", "_")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", module) or module in (*sys.stdlib_module_names, "streamling"):
@@ -60,7 +62,8 @@ def new(name: str, folder: Path | None) -> int:
         )
     words = {"DIST": module.replace("_", "-"), "NAME": module}
     steps = ["streamling run pipeline.yaml", "streamling plugins list", "pip install -e '.[test]' && pytest"]
-    write_template("plugin", folder or Path(name), words, steps)
+    schemas = {"pipeline.schema.json": schema_text(Registry.builtin())}
+    write_template("plugin", folder or Path(name), words, steps, schemas)
     return ExitCode.OK
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, config_option, debug_option
 from streamling.output.streams import stdout_for_data
+
+if TYPE_CHECKING:
+    from streamling.plugins.registry import Registry
 
 
 @click.command(epilog=EXIT_CODES)
@@ -23,9 +27,10 @@ from streamling.output.streams import stdout_for_data
 @click.option(
     "--plugins", "with_plugins", is_flag=True, help=("Include the options of plugins, which imports their code.")
 )
+@click.option("--test", "of_test", is_flag=True, help="The schema of test files (`streamling test`) instead.")
 @config_option
 @debug_option
-def schema(output: Path | None, with_plugins: bool, config_name: str | None, debug: bool) -> int:
+def schema(output: Path | None, with_plugins: bool, of_test: bool, config_name: str | None, debug: bool) -> int:
     """Print the JSON Schema of the pipeline file, for completion, help and checks in your editor.
 
     It covers the built-in node types; nodes of other types may have any field. --plugins adds the types of installed
@@ -43,24 +48,42 @@ def schema(output: Path | None, with_plugins: bool, config_name: str | None, deb
     \b
     Examples:
       streamling schema -o pipeline.schema.json --plugins
+      streamling schema -o test.schema.json --test
       streamling schema | jq '."$defs" | keys'
     """
-    from streamling.errors import StreamlingError
-    from streamling.pipeline.jsonschema import pipeline_schema
+    if of_test and with_plugins:
+        raise click.UsageError("--test and --plugins cannot be combined: test files have no fields of plugins")
+    text = _schema_text(config_name, with_plugins=with_plugins, of_test=of_test)
+    if output is None:
+        click.echo(text, nl=False)
+        return ExitCode.OK
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        from streamling.errors import StreamlingError
+
+        raise StreamlingError.user(f"{output} cannot be written: {error.strerror or error}") from None
+    click.echo(f"wrote {output}; put this line at the top of your {'test' if of_test else 'pipeline'} file:", err=True)
+    click.echo(f"  # yaml-language-server: $schema={output}", err=True)
+    return ExitCode.OK
+
+
+def _schema_text(config_name: str | None, *, with_plugins: bool, of_test: bool) -> str:
     from streamling.runtime.app import App
 
+    if of_test:
+        return schema_text(None)
     app = App.load(config_name)
     if with_plugins:
         with stdout_for_data():
             app.plugins.load_all()
-    text = json.dumps(pipeline_schema(app.registry), indent=2, ensure_ascii=False)
-    if output is None:
-        click.echo(text)
-        return ExitCode.OK
-    try:
-        output.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise StreamlingError.user(f"{output} cannot be written: {error.strerror or error}") from None
-    click.echo(f"wrote {output}; put this line at the top of your pipeline file:", err=True)
-    click.echo(f"  # yaml-language-server: $schema={output}", err=True)
-    return ExitCode.OK
+    return schema_text(app.registry)
+
+
+def schema_text(registry: Registry | None) -> str:
+    """The schema of pipeline files with the types of ``registry``; None: of test files."""
+    from streamling.pipeline.jsonschema import pipeline_schema
+    from streamling.pipeline_tests.jsonschema import case_file_schema
+
+    schema = case_file_schema() if registry is None else pipeline_schema(registry)
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

@@ -16,15 +16,20 @@ from streamling.cli.file_errors import file_errors
 _RENAMED = {"gitignore": ".gitignore"}
 
 
-def write_template(name: str, folder: Path, words: Mapping[str, str], next_steps: list[str]) -> None:
+def write_template(
+    name: str, folder: Path, words: Mapping[str, str], next_steps: list[str], more: Mapping[str, str] | None = None
+) -> None:
     """Fill ``folder``, which must be new or empty, and print what was written and what to do next.
 
-    ``words`` are replaced in the names and contents of all files.
+    ``words`` are replaced in the names and contents of all files. ``more`` are further files: name → content.
     """
     with file_errors(folder, "choose a writable folder"):
         if folder.is_dir() and any(folder.iterdir()):
             raise click.UsageError(f"{folder} is not empty; choose a new folder")
         written = _copy(files("streamling") / "templates" / name, folder, words)
+        for file, content in (more or {}).items():
+            (folder / file).write_text(content, encoding="utf-8")
+            written.append(folder / file)
     click.echo("\n".join(f"wrote {path}" for path in written))
     enter = [] if folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(folder))}"]
     click.echo("\nNext:\n" + "\n".join(f"  {step}" for step in [*enter, *next_steps]))

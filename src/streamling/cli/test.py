@@ -14,7 +14,6 @@ from streamling.cli.canvas import Canvas, canvas_of_stdout
 from streamling.cli.errors import ExitCode, render
 from streamling.cli.file_errors import file_errors
 from streamling.cli.options import debug_option
-from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -108,7 +107,7 @@ def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: b
     from streamling.pipeline_tests.update import record
 
     results, canvas = [], canvas_of_stdout()
-    with _spark(debug) as session, stdout_for_data():
+    with _spark(debug) as session:
         for result in run_cases(cases, session, fail_fast=fail_fast):
             is_updated = update and record(result)
             results.append(result)

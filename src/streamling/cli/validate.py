@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamling.cli.canvas import echo_json
-from streamling.cli.errors import ExitCode
+from streamling.cli.errors import ExitCode, render_warning
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
-from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.output.printable import printable
 from streamling.output.streams import stdout_for_data
 
@@ -32,10 +32,17 @@ if TYPE_CHECKING:
         "First check every connection of the file: state, brokers and topics, registry, databases, endpoints, files."
     ),
 )
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, like `--validate`.")
 @debug_option
 def validate(
-    pipeline_file: str | None, config_name: str | None, static: bool, connect: bool, as_json: bool, debug: bool
+    pipeline_file: str | None,
+    config_name: str | None,
+    static: bool,
+    connect: bool,
+    strict: bool,
+    as_json: bool,
+    debug: bool,
 ) -> int:
     """Check PIPELINE_FILE without running it. Exits with 0 if it is valid, 78 if not.
 
@@ -46,11 +53,15 @@ def validate(
     topics (this starts a JVM, even with --static), databases with a login, HTTP endpoints with a TCP or TLS connection,
     paths for a readable file. If one fails, the rest is not checked.
 
+    A valid file may have warnings: a table that no SQL queries, SELECT * into a table, a random function above a sink
+    with a key, and others. They do not fail the check, except with --strict.
+
     \b
     Examples:
       streamling validate pipeline.yaml
       streamling validate pipeline.yaml --static     # no JVM: under a second
       streamling validate pipeline.yaml --connect
+      streamling validate pipeline.yaml --strict     # in CI
       streamling validate pipeline.yaml --json | jq .errors
 
     \b
@@ -61,12 +72,12 @@ def validate(
       78  not valid
     """
     if as_json:
-        return print_json_result(pipeline_file, config_name, debug, static=static, connect=connect)
+        return print_json_result(pipeline_file, config_name, debug, static=static, connect=connect, strict=strict)
     from streamling.cli.connections import show_connections
-    from streamling.telemetry.logging import configure_logging
+    from streamling.telemetry.logging import captured_warnings, configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
-    with stdout_for_data():
+    with stdout_for_data(), captured_warnings() as logged:
         check = _Check.of(pipeline_file, config_name, static=static, debug=debug)
     try:
         if connect:
@@ -75,16 +86,35 @@ def validate(
             show_connections(tried)
             if not all(one.ok for one in tried):
                 return ExitCode.FAILED
-        with stdout_for_data():
+        with stdout_for_data(), captured_warnings() as logged_later:
             check.run()
     finally:
         check.close()
-    click.echo(printable(f"{check.file} is valid"))
+    return _report(check, len(logged) + len(logged_later), strict=strict)
+
+
+def _report(check: _Check, logged: int, *, strict: bool) -> int:
+    """Show the warnings and the verdict; ``logged`` warnings have been shown before."""
+    warnings = check.warnings()
+    for warning in warnings:
+        click.echo(render_warning(warning), err=True)
+    count = len(warnings) + logged
+    several = "1 warning" if count == 1 else f"{count} warnings"
+    if count and strict:
+        click.echo(printable(f"{check.file} has {several}, and --strict is on"), err=True)
+        return ExitCode.CONFIG
+    click.echo(printable(f"{check.file} is valid{f', with {several}' if count else ''}"))
     return ExitCode.OK
 
 
 def print_json_result(
-    pipeline_file: str | None, config_name: str | None, debug: bool, *, static: bool = False, connect: bool = False
+    pipeline_file: str | None,
+    config_name: str | None,
+    debug: bool,
+    *,
+    static: bool = False,
+    connect: bool = False,
+    strict: bool = False,
 ) -> int:
     """The result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
     `warnings`; exit code 0 or 1. With ``connect`` also `connections`."""
@@ -101,6 +131,7 @@ def print_json_result(
             try:
                 tried = check.connections() if connect else []
                 check.run()
+                warnings += map(str, check.warnings())
             finally:
                 check.close()
         except InvalidPipeline as error:
@@ -109,6 +140,8 @@ def print_json_result(
             errors, success = [error.with_causes], not error.internal
         except (Exception, SystemExit) as error:
             errors, success = [f"{type(error).__name__}: {error}"], False
+    if strict:
+        errors, warnings = [*errors, *warnings], []
     verdict: dict[str, Any] = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}
     if connect:
         verdict["connections"] = as_objects(tried)
@@ -149,6 +182,12 @@ class _Check:
         self._run.check_without_spark()
         if not self._static and self._run.needs_spark:
             self._run.analyse(self._spark.session())
+
+    def warnings(self) -> list[Problem]:
+        """What is valid but probably not wanted."""
+        from streamling.pipeline.lint import lint
+
+        return lint(self._run.pipeline)
 
     def close(self) -> None:
         self._spark.stop()

@@ -10,7 +10,7 @@ from streamling.document.suggest import closest, listing
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.dead_letters import KEY
 from streamling.pipeline.model import Node, Pipeline
-from streamling.pipeline.options import SourceOptions
+from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.pipeline.validation_errors import problem_at
 
 log = logging.getLogger(__name__)
@@ -83,5 +83,7 @@ def no_key(node: Node, enforced: bool) -> Problem:
     message = f"{node} {'needs a' if needed else 'has no'} primary key"
     if node.upstreams:
         message += f", and none can be inherited from {listing(node.upstreams)}"
+    if not needed and isinstance(node.options, SinkOptions) and node.options.upserts:
+        message += ": it appends rows, writes replayed rows again and skips deletes"
     reason = "; enforce_primary_keys is on" if enforced and not needed else ""
     return problem_at(message, node.location, f"add 'primary_key'{reason}")

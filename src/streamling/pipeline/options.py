@@ -183,6 +183,11 @@ class TransformOptions(NodeOptions):
 class SinkOptions(NodeOptions):
     """Fields every sink has."""
 
+    #: True if the target has columns of its own, so that a row with another column cannot be written
+    has_fixed_columns: ClassVar[bool] = False
+    #: True if a row replaces the one with the same key; without a key, rows are appended
+    upserts: ClassVar[bool] = False
+
     from_: str | None = Field(
         default=None,
         alias="from",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from streamling.plugins.operators import EmptyInputs, Operator, Sink
-from streamling.types.spark import to_physical
 
 if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
@@ -38,11 +37,12 @@ class Collected:
             schema, batches = self._schemas.get(node), list(self._batches.get(node, ()))
         if schema is None:
             return None
-        physical = to_physical(schema.empty_table()).schema
-        tables = [pa.table(batch) for batch in batches]
-        if all(table.schema.names == schema.names and table.schema.types == schema.types for table in tables):
-            return pa.Table.from_batches([b for table in tables for b in table.cast(schema).to_batches()], schema)
-        return pa.concat_tables([physical.empty_table(), *tables], promote_options="permissive")
+        if all(batch.schema.names == schema.names and batch.schema.types == schema.types for batch in batches):
+            # code that builds a new batch loses the metadata of its fields, which says what a wide number means
+            declared = [pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in batches]
+            return pa.Table.from_batches(declared, schema)
+        tables = [pa.Table.from_batches([batch]) for batch in batches]  # a source may add columns while it runs
+        return pa.concat_tables(tables, promote_options="permissive")
 
 
 class CollectingSink(Sink[Any]):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamling.config import load_config
+from streamling.config import AppConfig, load_config
 from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.model import Pipeline
@@ -53,14 +53,16 @@ class CaseResult:
         return isinstance(self.error, InvalidPipeline)
 
 
-def run_case(case: LoadedCase, session: Callable[[], SparkSession], endpoints: Endpoints) -> CaseResult:
+def run_case(
+    case: LoadedCase, reader: CaseReader, session: Callable[[], SparkSession], endpoints: Endpoints
+) -> CaseResult:
     """Run ``case``; errors of the user are part of the result."""
     session()  # the first cases wait for the JVM, which is not part of their time
     began = time.monotonic()
     result = CaseResult(case)
     try:
-        app = _app(case)
-        result.pipeline = pipeline = app.pipeline(str(case.file.pipeline))
+        app, pipeline = reader.read(case)
+        result.pipeline = pipeline
         check_names(case, pipeline)
         now = None if case.now is None else parse_instant(case.now)
         result.substitutes = Substitutes(case, now)
@@ -75,19 +77,30 @@ def run_case(case: LoadedCase, session: Callable[[], SparkSession], endpoints: E
     return result
 
 
-def _app(case: LoadedCase) -> App:
-    folder = case.file.path.parent.absolute()
-    secrets = {f"STREAMLING__SECRETS__{name.upper()}": value for name, value in case.secrets.items()}
-    env = {**_ADDRESSES, **case.env, **secrets}
-    return _load(case.file.content.config, folder, tuple(sorted(env.items())), case.case.timeout)
+class CaseReader:
+    """Reads configurations and pipelines. Most cases of a file share them, and reading them takes 10 ms."""
+
+    def __init__(self) -> None:
+        # plugins are imported, which one thread at a time should do
+        self._lock = threading.Lock()
+        self._read: dict[tuple[object, ...], tuple[App, Pipeline]] = {}
+
+    def read(self, case: LoadedCase) -> tuple[App, Pipeline]:
+        """The configuration of ``case``, with its environment alone, and its pipeline."""
+        file, timeout = case.file, case.case.timeout
+        secrets = {f"STREAMLING__SECRETS__{name.upper()}": value for name, value in case.secrets.items()}
+        env = {**_ADDRESSES, **case.env, **secrets}
+        key = (file.path, timeout, *sorted(env.items()))
+        with self._lock:
+            if key not in self._read:
+                app = App.of(_config(file.content.config, file.path.parent.absolute(), env, timeout), env=env)
+                self._read[key] = app, app.pipeline(str(file.pipeline))
+            return self._read[key]
 
 
-@lru_cache(maxsize=64)
-def _load(config_name: str | None, folder: Path, env: tuple[tuple[str, str], ...], timeout: float) -> App:
-    """The configuration of a case. Cases of a file usually share it."""
-    variables = dict(env)
-    config = load_config(config_name or "config", cwd=folder, env=variables)
-    config = config.model_copy(
+def _config(name: str | None, folder: Path, env: Mapping[str, str], timeout: float) -> AppConfig:
+    config = load_config(name or "config", cwd=folder, env=env)
+    return config.model_copy(
         update={
             "spark": config.spark.model_copy(update={"master": "local[*]"}),
             "startup_timeout_sec": 0.0,
@@ -96,7 +109,6 @@ def _load(config_name: str | None, folder: Path, env: tuple[tuple[str, str], ...
             "num_records_before_stop": None,
         }
     )
-    return App.of(config, env=variables)
 
 
 def _run(app: App, pipeline: Pipeline, substitutes: Substitutes, session: Callable[[], SparkSession]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
@@ -12,7 +14,8 @@ from streamling.connectors.kafka.decode.rows import METADATA
 from streamling.connectors.kafka.filter import apply_filter
 from streamling.connectors.kafka.source import KafkaSourceOptions
 from streamling.errors import StreamlingError
-from streamling.pipeline_tests.model import SourceInput
+from streamling.pipeline_tests.load import LoadedCase
+from streamling.pipeline_tests.model import Row, SourceInput
 from streamling.pipeline_tests.rows import arrow_rows, declared_schema, inferred_schema, with_kind
 from streamling.plugins.operators import END, AnySource, End, Position, Source, SourceBatch, SparkRead
 
@@ -30,6 +33,7 @@ class CaseSource(Source[Any]):
     replaced: ClassVar[type[AnySource[Any]]]
     inputs: ClassVar[Mapping[str, SourceInput]]
     schemas: ClassVar[Mapping[str, Mapping[str, str]]]
+    folder: ClassVar[Path]
 
     def __init__(self, context: NodeContext[Any]) -> None:
         super().__init__(context)
@@ -49,8 +53,21 @@ class CaseSource(Source[Any]):
         batches = self._input.all_batches
         if number >= len(batches):
             return END
-        rows = arrow_rows(batches[number], self.schema())
+        rows = arrow_rows(self._valid(batches[number]), self.schema())
         return SourceBatch(self._filtered(rows), {self.context.state_key: number + 1})
+
+    def _valid(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """With a dead-letter sink, rows whose values do not fit the columns are rejected, like invalid messages."""
+        if self.context.rejected_rows is None:
+            return rows
+        valid = []
+        for row in rows:
+            try:
+                arrow_rows([row], self.schema())
+                valid.append(row)
+            except StreamlingError as error:
+                self.context.reject(pa.RecordBatch.from_pylist([row]), error.message)
+        return valid
 
     def _columns(self) -> pa.Schema:
         declared = self._input.schema_ or self.schemas.get(self.context.name)
@@ -69,10 +86,15 @@ class CaseSource(Source[Any]):
         )
 
     def _file_columns(self) -> pa.Schema:
-        try:
-            return self.replaced(self.context).schema()
-        except StreamlingError:  # the files are elsewhere, or do not exist yet
-            return self._row_columns()
+        """The columns of the files, whose path is relative to the working directory or to the pipeline file; without
+        files, those of the rows."""
+        for path in (self.options.path, str(self.folder / self.options.path)):
+            try:
+                options = self.options.model_copy(update={"path": path})
+                return self.replaced(replace(self.context, options=options)).schema()
+            except StreamlingError:
+                continue
+        return self._row_columns()
 
     def _row_columns(self) -> pa.Schema:
         rows = [row for batch in self._input.all_batches for row in batch]
@@ -97,11 +119,13 @@ class CaseSource(Source[Any]):
         return SparkRead(frame)
 
 
-def case_source(
-    replaced: type[AnySource[Any]],
-    inputs: Mapping[str, SourceInput],
-    schemas: Mapping[str, Mapping[str, str]],
-) -> type[CaseSource]:
+def case_source(replaced: type[AnySource[Any]], case: LoadedCase) -> type[CaseSource]:
     """The class that replaces ``replaced`` in one case."""
-    members = {"Options": replaced.Options, "replaced": replaced, "inputs": inputs, "schemas": schemas}
+    members = {
+        "Options": replaced.Options,
+        "replaced": replaced,
+        "inputs": case.case.input,
+        "schemas": case.file.content.schemas,
+        "folder": case.file.pipeline.parent,
+    }
     return type("CaseSource", (CaseSource,), members)

@@ -48,7 +48,7 @@ class Substitutes:
         if found is None:
             return None
         if issubclass(found, AnySource):
-            return case_source(found, self.case.case.input, self.case.file.content.schemas)
+            return case_source(found, self.case)
         if issubclass(found, WebhookSink):
             return type("CaseWebhook", (_CaseWebhook,), {"collected": self.collected})
         if type_.kind is NodeKind.SINK:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from streamling.pipeline_tests.endpoints import Endpoints
 from streamling.pipeline_tests.load import LoadedCase
-from streamling.pipeline_tests.run_case import CaseResult, run_case
+from streamling.pipeline_tests.run_case import CaseReader, CaseResult, run_case
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -22,8 +22,9 @@ def run_cases(
     cases: Sequence[LoadedCase], session: Callable[[], SparkSession], *, fail_fast: bool = False
 ) -> Iterator[CaseResult]:
     """Yield the results in the order of ``cases``; with ``fail_fast``, end after the first failure."""
+    reader = CaseReader()
     with closing(Endpoints()) as endpoints, ThreadPoolExecutor(_CONCURRENT_CASES, thread_name_prefix="case") as pool:
-        futures: list[Future[CaseResult]] = [pool.submit(run_case, case, session, endpoints) for case in cases]
+        futures: list[Future[CaseResult]] = [pool.submit(run_case, case, reader, session, endpoints) for case in cases]
         try:
             for future in futures:
                 result = future.result()

@@ -63,6 +63,9 @@ class _Emitted(Spark):
         def literal_sql(self, expression: exp.Literal) -> str:
             return literal(expression.name) if expression.is_string else str(expression.this)
 
+        def currentdate_sql(self, expression: exp.CurrentDate) -> str:
+            return "current_date()"  # as a call, so that a session can replace the function
+
 
 def spark_sql(node: exp.Expr) -> str:
     """``node`` as Spark SQL, with all names quoted. Raises `Unprintable`."""

@@ -40,6 +40,8 @@ class ClickHouseSinkOptions(ParallelOptions, BatchOptions, DeadLetterOptions, Si
     model_config = ConfigDict(json_schema_extra=_both_spellings)
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
+    has_fixed_columns: ClassVar[bool] = True
+    upserts: ClassVar[bool] = True
 
     table: str = Field(min_length=1, description="Table to write to, as `table` or `database.table`.")
     primary_key: PrimaryKey = Field(description="Key columns, comma-separated.")

@@ -36,6 +36,8 @@ class PostgresSinkOptions(ParallelOptions, BatchOptions, DeadLetterOptions, Sink
     """Writes rows to a Postgres table, which is created if it does not exist."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table"})
+    has_fixed_columns: ClassVar[bool] = True
+    upserts: ClassVar[bool] = True
 
     table: str = Field(min_length=1, description="Table to write to.")
     schema_: str = Field(alias="schema", min_length=1, description="Schema of the table.")

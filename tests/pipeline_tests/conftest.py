@@ -1,0 +1,8 @@
+import pytest
+
+from tests.pipeline_tests.driver import Suite
+
+
+@pytest.fixture
+def suite(tmp_path, spark) -> Suite:
+    return Suite(tmp_path, spark)
