@@ -84,7 +84,7 @@ class Runtime:
         shared = SharedResources()
         shared.provide(MemoryInputs(given))
         with ExitStack() as resources:
-            state = resources.enter_context(app.state(pipeline, dry_run=not read.has_identity))
+            state = resources.enter_context(app.state(pipeline, in_memory=not read.has_identity))
             run = app.run(pipeline, state, shared=shared)
             spark = self._spark_with(run.spark_packages, app.config)
             with spark.explaining_failures():

@@ -18,6 +18,7 @@ import click
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.cli.signals import Shutdown, shutdown_by_signals
+from streamling.errors import StreamlingError
 from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
