@@ -232,16 +232,17 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: App
 
 
 def _wait(run: PipelineRun, *, tolerant: bool) -> None:
-    """Wait for the end. With ``tolerant``, a failure is raised only when the process is asked to stop: until then, the
-    admin API reports it."""
+    """Wait for the end. With ``tolerant``, also wait for a signal: until then, the admin API shows the rows and the
+    failure of the run."""
     try:
         run.wait()
     except StreamlingError as error:
-        if not tolerant:
-            raise
-        log.error("%s (preview_tolerant_mode: the process waits for a signal)", error)
-        run.wait_for_stop()
+        if tolerant:
+            log.error("%s (preview_tolerant_mode: the process waits for a signal)", error)
+            run.wait_for_stop()
         raise
+    if tolerant:
+        run.wait_for_stop()
 
 
 @contextmanager
