@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = (
     *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins", "cluster"),
-    *("latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet"),
+    *("telemetry", "latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet"),
 )
 _COLOURS = {"met": "green", "missed": "red"}
 

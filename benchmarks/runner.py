@@ -27,6 +27,7 @@ from benchmarks.script import Script
 from benchmarks.sizes import Sizes
 from benchmarks.startup import StartUp
 from benchmarks.tables import DynamicTables
+from benchmarks.telemetry import Telemetry
 from benchmarks.throughput import Throughput
 from benchmarks.trigger import Trigger
 from benchmarks.user_nodes import UserNodes
@@ -40,7 +41,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
-        *(Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet),
+        *(Telemetry, Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet),
     )
 }
 

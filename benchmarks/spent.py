@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.usage import available, usage
+from benchmarks.watching import watched
 from streamling.pipeline.parse import parse_pipeline
 from streamling.runtime.run import PipelineRun
 
@@ -41,14 +42,20 @@ def measure_cost() -> Iterator[Cost]:
 
 
 def run_to_its_end(
-    text: str, *, session: SparkSession, config: AppConfig, registry: Registry, state: StateBackend
+    text: str,
+    *,
+    session: SparkSession,
+    config: AppConfig,
+    registry: Registry,
+    state: StateBackend,
+    is_watched: bool = False,
 ) -> Cost:
     """Run a pipeline, from the first request for a batch to the last checkpoint. What comes before belongs to the
-    start."""
+    start. If it ``is_watched``, everything is measured, and clients read everything that it shows."""
     pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=state)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=state, count_in_spark=is_watched)
     run.analyse(session)
-    with measure_cost() as spent:
+    with watched(run, config) if is_watched else nullcontext(), measure_cost() as spent:
         run.start()
         run.wait()
     return spent

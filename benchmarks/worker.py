@@ -85,11 +85,11 @@ class Pipelines:
         self._config = config
         self._moments: list[float] = []
 
-    def files_to_nowhere(self, folder: str, format: str) -> float:
-        return self._files(folder, format, "blackhole")
+    def files_to_nowhere(self, folder: str, format: str, watched: bool = False) -> float:
+        return self._files(folder, format, "blackhole", watched)
 
-    def files_to_arrow(self, folder: str, format: str) -> float:
-        return self._files(folder, format, "bench.drop")
+    def files_to_arrow(self, folder: str, format: str, watched: bool = False) -> float:
+        return self._files(folder, format, "bench.drop", watched)
 
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
@@ -119,17 +119,30 @@ class Pipelines:
             text, session=self._session, config=self._config, registry=registry, state=MemoryState()
         ).seconds
 
-    def _files(self, folder: str, format: str, sink: str) -> float:
-        return self._run(
-            _FILE_PIPELINE, folder=folder, format=format, sink=sink, columns=data.COLUMNS, condition=data.CONDITION
-        )
+    def _files(self, folder: str, format: str, sink: str, watched: bool) -> float:
+        values: dict[str, Any] = {"folder": folder, "format": format, "sink": sink, "condition": data.CONDITION}
+        return self._run(_FILE_PIPELINE, columns=data.COLUMNS, watched=watched, **values)
 
-    def _run(self, text: str, *, columns: Sequence[str] = (), state: MemoryState | None = None, **values: Any) -> float:
+    def _run(
+        self,
+        text: str,
+        *,
+        columns: Sequence[str] = (),
+        state: MemoryState | None = None,
+        watched: bool = False,
+        **values: Any,
+    ) -> float:
         """The elapsed seconds."""
         text, registry = text.format(columns=", ".join(columns), **values), self._registry()
-        return run_to_its_end(
-            text, session=self._session, config=self._config, registry=registry, state=state or MemoryState()
-        ).seconds
+        cost = run_to_its_end(
+            text,
+            session=self._session,
+            config=self._config,
+            registry=registry,
+            state=state or MemoryState(),
+            is_watched=watched,
+        )
+        return cost.seconds
 
     def _registry(self) -> Registry:
         moments: list[float] = []

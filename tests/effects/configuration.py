@@ -27,6 +27,7 @@ from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.observe.observer import RunObserver
 from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
@@ -37,10 +38,12 @@ from streamling.runtime.node_state import NodeStateView
 from streamling.runtime.run import PipelineRun
 from streamling.runtime.state import open_state
 from streamling.state.memory import MemoryState
+from streamling.telemetry.metrics import MetricStore
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.engines import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
+from tests.observe.clock import ManualClock
 
 PEM = str(ROOT / "tests" / "effects" / "__init__.py")  # any file that can be read
 _SCRIPT = """
@@ -226,12 +229,42 @@ def _server(section: str, observe: Any, password: str = "password") -> dict[str,
     }
 
 
+def _observer(config: AppConfig) -> tuple[RunObserver, MetricStore, ManualClock]:
+    registry, store, clock = Registry.builtin(), MetricStore(), ManualClock()
+    return RunObserver(parse_pipeline(_SCRIPT, registry=registry), config, registry, store, now=clock), store, clock
+
+
+def backpressure_events(config: AppConfig) -> object:
+    """How many of three waits, of 50, 200 and 1000 ms, are events."""
+    observer, store, clock = _observer(config)
+    for seconds in (0.05, 0.2, 1.0):
+        with observer.activities["rows"].waiting("blocked", "s"):
+            clock.advance(seconds)
+    return store.value("node_backpressure_events", "rows", execution_kind="native")
+
+
+def rows_wanted(config: AppConfig) -> object:
+    """How many rows are wanted at first, and two seconds after five have been taken."""
+    observer, _, clock = _observer(config)
+    rows = observer.live_rows.of("rows")
+    assert rows is not None
+    before = rows.wanted(in_python=True), rows.wanted(in_python=False)
+    rows.offer(pa.record_batch({"id": [1, 2, 3, 4, 5]}))
+    clock.advance(2)
+    return before, rows.wanted(in_python=True)
+
+
 _OTLP, _RUN, _HANDLER = (
     "tests/telemetry/test_otlp.py",
     "tests/runtime/test_run.py",
     "tests/connectors/http/test_handler.py",
 )
 _KNOBS = "tests/effects/test_knobs.py"
+_ADMIN, _OBSERVING, _TRACES = (
+    "tests/admin/test_server.py",
+    "tests/cli/test_observing.py",
+    "tests/observe/test_traces.py",
+)
 
 PROOFS: dict[str, Observed | By] = {
     "application_id": Observed(state_file, "other"),
@@ -253,6 +286,20 @@ PROOFS: dict[str, Observed | By] = {
     "job_mode": Observed(parsed, True),
     "drain_policy": By(f"{_RUN}::test_a_fast_exit_leaves_the_tail_for_the_next_start"),
     "shutdown_budget_secs": By(f"{_RUN}::test_a_final_checkpoint_that_is_late_names_who_it_waits_for"),
+    "backpressure_event_threshold_ms": Observed(backpressure_events, 500),
+    "preview_tolerant_mode": By(f"{_OBSERVING}::test_in_preview_tolerant_mode_a_failed_run_stays_and_shows_its_error"),
+    "live_data_inspect_enabled": Observed(rows_wanted, True),
+    "live_data_inspect.records_per_topology_node": Observed(rows_wanted, 3),
+    "live_data_inspect.refresh_in_secs": Observed(rows_wanted, 1),
+    "admin_api_enabled": By(f"{_ADMIN}::test_nothing_is_served_with_admin_api_enabled_false"),
+    "admin_api_host": By(f"{_ADMIN}::test_it_listens_on_loopback_unless_admin_api_host_says_otherwise"),
+    "admin_api_port": By(f"{_ADMIN}::test_a_second_run_takes_another_port_unless_admin_api_port_is_set"),
+    "admin_api_token": By(f"{_ADMIN}::test_with_admin_api_token_requests_need_it"),
+    "open_telemetry_traces.ingestion_endpoint": By(
+        f"{_TRACES}::test_a_failed_epoch_has_an_error_that_names_who_is_missing"
+    ),
+    "open_telemetry_traces.endpoint_protocol": By(f"{_TRACES}::test_an_epoch_is_a_trace_across_source_nodes_and_sinks"),
+    "open_telemetry_traces.batch_interval_secs": By(f"{_TRACES}::test_traces_that_did_not_arrive_are_pushed_again"),
     "pod_name": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
     "http_secret_header.<name>": By(
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"

@@ -45,10 +45,13 @@ COMMON: dict[str, By] = {
     "telemetry.labels": By(
         "tests/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
     ),
+    "telemetry.event_time": By("tests/dataflow/test_event_times.py::test_each_node_has_its_own_event_times"),
+    "telemetry.event_time.column": By("tests/dataflow/test_event_times.py::test_a_missing_column_only_warns"),
+    "telemetry.event_time.unit": By(
+        "tests/observe/test_event_times.py::test_the_watermark_is_the_latest_event_time_in_milliseconds"
+    ),
     "from": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
 }
-#: what all nodes have in common and warns when it is set
-COMMON_WARNS = {"telemetry.event_time", "telemetry.event_time.column", "telemetry.event_time.unit"}
 #: in front of every kind of node that runs in a lane
 _BATCHES = By(f"{_KNOBS}::test_rows_are_collected_until_there_are_as_many_as_batch_size_says")
 _INTERVAL = By(f"{_KNOBS}::test_rows_wait_no_longer_than_batch_flush_interval_says")

@@ -103,6 +103,12 @@ def test_what_cannot_be_evaluated_is_one_sentence(condition, message):
     assert "\n" not in str(error.value)
 
 
+def test_a_condition_can_be_checked_before_there_are_rows():
+    RowFilter.of("price > 2 and at > '2026-01-01'", frozenset()).check(ROWS.schema)
+    with pytest.raises(StreamlingError, match="the column 'cost'"):
+        RowFilter.of("cost > 2", frozenset()).check(ROWS.schema)
+
+
 def test_unknown_row_kinds_are_refused():
     with pytest.raises(StreamlingError, match="'x' is not a row kind"):
         selected(None, "ix")

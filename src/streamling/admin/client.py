@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from streamling.errors import StreamlingError
@@ -48,7 +48,11 @@ class AdminClient:
                     connection.sock.settimeout(_SILENCE_SECONDS)
                 if response.status != 200:
                     raise _refused(response, where)
-                yield from (event for event in _parse(response) if event.name != "end")
+                for event in _parse(response):
+                    if event.name == "error":
+                        raise _reported(json.loads(event.data))
+                    if event.name != "end":
+                        yield event
             finally:
                 connection.close()
         except (OSError, HTTPException) as error:
@@ -59,15 +63,19 @@ class AdminClient:
         return kind(self._parts.hostname or "", self._parts.port, timeout=_CONNECT_SECONDS)
 
 
+def _reported(body: Any) -> StreamlingError:
+    """An error as the API describes it, or `streamling serve` does."""
+    message, remedy = body["error"], body.get("remedy")
+    if isinstance(message, dict):
+        message, remedy = message["message"], message.get("remedy")
+    return StreamlingError.user(str(message), remedy=remedy)
+
+
 def _refused(response: HTTPResponse, where: str) -> StreamlingError:
     try:
-        body = json.loads(response.read(_LONGEST_ERROR))
-        message, remedy = body["error"], body.get("remedy")
-        if isinstance(message, dict):  # as `streamling serve` reports errors
-            message, remedy = message["message"], message.get("remedy")
+        return _reported(json.loads(response.read(_LONGEST_ERROR)))
     except (ValueError, KeyError, TypeError):
-        message, remedy = f"{where} answered {response.status} {response.reason}", None
-    return StreamlingError.user(str(message), remedy=remedy)
+        return StreamlingError.user(f"{where} answered {response.status} {response.reason}")
 
 
 def _parse(response: HTTPResponse) -> Iterator[Event]:

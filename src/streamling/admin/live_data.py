@@ -41,7 +41,11 @@ class LiveDataRequest:
         for name in names:
             _check_node(pipeline, name)
         kinds = frozenset(kind.strip() for kind in parameters.get("kinds", "").split(",") if kind.strip())
-        return cls(names, RowFilter.of(parameters.get("filter"), kinds), _per_second(parameters.get("per_second")))
+        selection = RowFilter.of(parameters.get("filter"), kinds)
+        for name in names:
+            if (columns := pipeline.columns(name)) is not None:
+                selection.check(columns)
+        return cls(names, selection, _per_second(parameters.get("per_second")))
 
 
 def _check_node(pipeline: ObservedPipeline, name: str) -> None:
@@ -73,6 +77,15 @@ def live_data(pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> Asyn
 
 
 async def _events(pipeline: ObservedPipeline, request: LiveDataRequest) -> AsyncIterator[str]:
+    """If the columns of a node change, the filter may no longer fit them: that ends the events."""
+    try:
+        async for text in _rows(pipeline, request):
+            yield text
+    except StreamlingError as error:
+        yield event("error", {"error": str(error), "remedy": error.remedy})
+
+
+async def _rows(pipeline: ObservedPipeline, request: LiveDataRequest) -> AsyncIterator[str]:
     rows, last_sent = pipeline.live_rows, time.monotonic()
     with rows.listening(request.nodes, per_second=request.per_second, whole=request.selection.selects) as listener:
         yield ": rows follow\n\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from streamling.observe.live_rows import LiveRows
 
 
@@ -30,6 +32,9 @@ class ObservedPipeline(Protocol):
         """The last rejected rows, newest first."""
 
     def has_node(self, name: str) -> bool: ...
+
+    def columns(self, name: str) -> pa.Schema | None:
+        """The columns of a node's rows; None if they are not known yet."""
 
     def upstreams(self, name: str) -> Sequence[str]:
         """The nodes whose rows ``name`` takes."""

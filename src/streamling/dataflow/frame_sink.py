@@ -98,7 +98,7 @@ class FrameSinkStep:
 
     def prepare_local(self, rows: Rows) -> Rows | None:
         """The sink's own part of the plan for small batches, if it writes them itself."""
-        lineage = (*rows.lineage, (self.node, self.operator))
+        lineage = ((self.node, self.operator), *rows.lineage)
         taken = self._measured(rows)
         frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare_local(taken)))
         return None if frame is None else Rows(rows.session, frame=frame, lineage=lineage, on_elapsed=rows.on_elapsed)

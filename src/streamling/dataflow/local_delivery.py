@@ -17,7 +17,7 @@ import pyarrow as pa
 from streamling.dataflow.dead_letters import SplitRejectedStep, rejected_rows, valid_rows
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.meter import NodeMeter
-from streamling.dataflow.network import FrameStep, Outlet
+from streamling.dataflow.network import FrameStep, Outlet, Step
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.observe.activity import Edge, passing
@@ -56,34 +56,49 @@ class _Part:
     reports: Mapping[str, Report] = field(default_factory=dict)
     #: from the source to the node
     edges: tuple[Edge, ...] = ()
+    #: the parts of the nodes before it
+    above: tuple[_Part, ...] = ()
 
     @classmethod
     def of_source(cls, rows: Rows, outlet: Outlet, meter: NodeMeter | None) -> _Part:
-        """The part of the source alone."""
-        return cls(rows, outlet, meter)._measured(outlet.meter)
+        """The part of the source alone. If the source adds its measures itself, they are in its plan."""
+        measures = None if outlet.meter is None else outlet.meter.measures
+        part = cls(rows, outlet, meter)
+        in_plan = measures is not None and measures.by_source and measures.is_in_plan
+        return part.reporting(measures) if in_plan else part
 
-    def with_step(self, step: FrameStep, upstream: str) -> _Part:
-        """The part with one more step."""
-        rows, reports = self.rows, dict(self.reports)
+    def with_step(self, step: FrameStep, *, is_branch: bool = False) -> _Part:
+        """The part with one more step. If ``is_branch``, another plan counts the rows up to here."""
+        part = self if is_branch else self.measured()
+        rows = part.rows
+        reports = {name: _counting() if is_branch else report for name, report in part.reports.items()}
         if self.meter is not None:
             name = f"rows_{len(reports)}"
-            reports[name] = _counting(self.meter.count_rows_out, step.meter.count_rows_in)
+            report = [step.meter.count_rows_in, *([] if is_branch else [self.meter.count_rows_out])]
+            reports[name] = _counting(*report)
             rows = rows.with_frame(rows.frame().observe(name, row_count()))
         meter = None if self.meter is None else step.meter
-        edges = (*self.edges, *(edge for edge in self.outlet.edges if edge is not None))
-        return _Part(step.transform(upstream, rows), step.outlet, meter, reports, edges)._measured(step.meter)
+        edge = self.outlet.edge_to(step)
+        edges = self.edges if edge is None else (*self.edges, edge)
+        made = step.transform(self.outlet.node, rows)
+        return _Part(made, step.outlet, meter, reports, edges, (*self.above, self))
 
-    def _measured(self, meter: NodeMeter | None) -> _Part:
-        """The part with the measures of its last node, unless the source has added them itself."""
-        measures = None if meter is None else meter.measures
-        if measures is None:
+    def measured(self) -> _Part:
+        """The part with the measures of its last node: for rows that do not pass its outlet."""
+        measures = None if self.outlet.meter is None else self.outlet.meter.measures
+        if measures is None or measures.by_source:
             return self
-        rows = self.rows if measures.by_source else self.rows.with_frame(measures.observe(self.rows.frame()))
-        return replace(self, rows=rows).reporting(measures)
+        frame = measures.observe(self.rows.frame())
+        return replace(self, rows=self.rows.with_frame(frame)).reporting(measures)
 
     def reporting(self, measures: RowMeasures | None) -> _Part:
         """The part if its plan contains ``measures``."""
         return self if measures is None else replace(self, reports={**self.reports, measures.name: measures.record})
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether several plans that contain this part compute the same rows."""
+        return all(operator.is_deterministic for _, operator in self.rows.lineage)
 
     def emit(self, batch: pa.RecordBatch) -> None:
         """Pass the rows of the node on."""
@@ -108,16 +123,10 @@ def _counting(*counters: Callable[[int], None]) -> Report:
 
 
 def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
-    parts = _parts(source)
-    last = parts[-1]
-    if isinstance(sink := last.outlet.only_step, FrameSinkStep):
-        prepared = sink.prepare_local(last.rows)
-        plan = None if prepared is None else stream.local_plan(prepared.frame())
-        if prepared is not None and plan is not None:
-            return _SinkDelivery(plan, prepared, last.reporting(sink.measures), sink, _shown(stream, parts))
-    for number, part in reversed(list(enumerate(parts))):
-        if (plan := stream.local_plan(part.rows.frame())) is not None:
-            return _ArrowDelivery(plan, part, _shown(stream, parts[:number]))
+    for part in reversed(_parts(source)):
+        found = _to_sink(stream, part, part.outlet.only_step) or _to_branches(stream, part) or _to_arrow(stream, part)
+        if found is not None:
+            return found
     return None
 
 
@@ -144,8 +153,43 @@ def _parts(part: _Part) -> list[_Part]:
     """The part of the source, and those with one, two … of the SQL steps that follow it."""
     parts = [part]
     while isinstance(step := parts[-1].outlet.only_step, FrameStep) and not step.per_batch:
-        parts.append(parts[-1].with_step(step, parts[-1].outlet.node))
+        parts.append(parts[-1].with_step(step))
     return parts
+
+
+def _to_arrow(stream: Stream, part: _Part) -> LocalDelivery | None:
+    plan = stream.local_plan(part.rows.frame())
+    return None if plan is None else _ArrowDelivery(plan, part, _shown(stream, part.above))
+
+
+def _to_sink(stream: Stream, part: _Part, step: Step | None) -> LocalDelivery | None:
+    if not isinstance(step, FrameSinkStep):
+        return None
+    part = part.measured()
+    if (prepared := step.prepare_local(part.rows)) is None:
+        return None
+    plan = stream.local_plan(prepared.frame())
+    if plan is None:
+        return None
+    return _SinkDelivery(plan, prepared, part.reporting(step.measures), step, _shown(stream, [*part.above, part]))
+
+
+def _to_branches(stream: Stream, part: _Part) -> LocalDelivery | None:
+    """Each SQL consumer of a node gets a plan of its own; all other consumers get the rows of the node."""
+    outlet = part.outlet
+    if len(outlet.steps) < 2 or outlet.side_outputs or not part.is_deterministic:
+        return None
+    branches: list[LocalDelivery] = []
+    others: list[Step] = []
+    for step in outlet.steps:
+        branch = None
+        if isinstance(step, FrameStep) and not step.per_batch:
+            branch = _longest(stream, part.with_step(step, is_branch=True))
+        if branch is None:
+            others.append(step)
+        else:
+            branches.append(branch)
+    return _BranchDelivery.of(stream, replace(part, outlet=outlet.with_steps(others)), branches) if branches else None
 
 
 @dataclass(frozen=True)
@@ -184,6 +228,25 @@ class _SinkDelivery:
                 self.part.meter.count_rows_out(local.count)
         for each in self.above:
             each.show(messages)
+
+
+@dataclass(frozen=True)
+class _BranchDelivery:
+    """Passes the rows of a node on to several consumers."""
+
+    #: takes the rows for consumers without a plan of their own, and counts them
+    others: LocalDelivery
+    branches: Sequence[LocalDelivery]
+
+    @classmethod
+    def of(cls, stream: Stream, others: _Part, branches: Sequence[LocalDelivery]) -> _BranchDelivery | None:
+        delivery = _to_arrow(stream, others)
+        return None if delivery is None else cls(delivery, branches)
+
+    def deliver(self, messages: Any) -> None:
+        self.others.deliver(messages)
+        for branch in self.branches:
+            branch.deliver(messages)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.observe.activity import Activity, work_in_spark
 from streamling.observe.live_rows import NodeRows
@@ -9,6 +11,14 @@ from streamling.plugins.context import Metrics
 
 #: recorded for every node but sinks at the start, so that the series exists before the first batch
 _SEED = 0.001
+
+
+@dataclass
+class SparkCounting:
+    """Whether rows that never leave Spark are counted inside its plans, which costs time. May be switched on while a
+    pipeline runs."""
+
+    active: bool = False
 
 
 class NodeMeter:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, nullcontext
 from typing import Any, Protocol
 
 from streamling.dataflow.lane import Lane
-from streamling.dataflow.meter import NodeMeter
+from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.routing import Router
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
@@ -51,7 +51,7 @@ class Step(Protocol):
 
 class Outlet:
     """All consumers of one node, and the side outputs that receive its rows first. ``meter`` counts the rows; with
-    ``observing``, rows that stay in Spark are counted, too."""
+    active ``counting``, rows that stay in Spark are counted, too."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Outlet:
         steps: Sequence[Step],
         side_outputs: Sequence[SideOutputStep] = (),
         meter: NodeMeter | None = None,
-        observing: bool = False,
+        counting: SparkCounting | None = None,
     ) -> None:
         self.node = node
         self.steps = steps
@@ -69,19 +69,23 @@ class Outlet:
         self.edges = [None if meter is None else Edge(meter.activity, step.name) for step in steps]
         # rows that a consumer loads into Python are counted there
         self._stays_in_spark = all(step.wants_frame for step in steps)
-        self._observing = observing and self._stays_in_spark
+        self._counting = counting if self._stays_in_spark else None
 
     @property
     def only_step(self) -> Step | None:
         """The only consumer, if there is one and no side output."""
         return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
+    def with_steps(self, steps: Sequence[Step]) -> Outlet:
+        """An outlet for the same rows that has only these consumers."""
+        return Outlet(self.node, steps, self.side_outputs, self.meter)
+
     def emit(self, rows: Rows) -> None:
         """Pass ``rows`` to every consumer; their plan runs once, however many consumers there are."""
         if self.meter is not None:
             rows.on_count(self.meter.count_rows_out)
             rows.on_count(self.meter.activity.count_batch)
-        if self._observing:
+        if self._counting is not None and self._counting.active:
             rows.observe()
         measures = self._measures
         if measures is not None and not rows.in_python and self._stays_in_spark:
@@ -103,6 +107,10 @@ class Outlet:
             self.show(rows)
         finally:
             rows.unpersist()
+
+    def edge_to(self, step: Step) -> Edge | None:
+        """The edge to one of the consumers."""
+        return next(edge for each, edge in zip(self.steps, self.edges, strict=True) if each is step)
 
     @property
     def _measures(self) -> RowMeasures | None:

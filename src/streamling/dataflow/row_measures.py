@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -28,23 +29,45 @@ _MOST_PENDING: Final = 8
 _Value = float | None
 
 
-class RowMeasures:
-    """The measures of one node. With ``kinds``, row kinds are counted under this name."""
+class Counting(Protocol):
+    """Whether metrics are exported, so that counting is worth its time."""
 
-    def __init__(self, node: str, metrics: Metrics, event_times: EventTimes | None, kinds: str | None) -> None:
+    @property
+    def active(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class _Contents:
+    """What an observation contains, in this order."""
+
+    has_kinds: bool = False
+    has_times: bool = False
+
+
+class RowMeasures:
+    """The measures of one node. With ``kinds``, row kinds are counted under this name while ``counting`` is active."""
+
+    def __init__(
+        self,
+        node: str,
+        metrics: Metrics,
+        event_times: EventTimes | None,
+        kinds: str | None = None,
+        counting: Counting | None = None,
+    ) -> None:
         #: the name of the observation in a plan
         self.name = f"measures_{node}"
         self._metrics = metrics
         self._event_times = event_times
         self._kinds = kinds
+        self._counting = counting
         self._lock = threading.Lock()
-        self._pending: list[tuple[Observation, bool]] = []
+        #: observations and what they contain
+        self._pending: list[tuple[Observation, _Contents]] = []
+        #: of the plan that the driver evaluates
+        self._contents = _Contents()
         #: whether the source adds the measures to its plan itself, before it drops rows
         self.by_source = False
-        self._has_event_times = True
-        if kinds is not None:
-            for kind in _KINDS:
-                metrics.count(kinds, 0, {"kind": kind})
 
     # ── rows in Python ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -66,14 +89,20 @@ class RowMeasures:
         from pyspark.sql import Observation
 
         times = None if self._event_times is None else _times(frame, self._event_times)
-        self._has_event_times = times is not None
-        aggregates = [*self._kind_counts(frame), *([] if times is None else _time_aggregates(frame, times))]
+        kinds = self._kind_counts(frame)
+        self._contents = _Contents(bool(kinds), times is not None)
+        aggregates = [*kinds, *([] if times is None else _time_aggregates(frame, times))]
         if not aggregates:
             return frame
         observation = Observation(self.name)
         with self._lock:
-            self._pending = [*self._pending[1 - _MOST_PENDING :], (observation, times is not None)]
+            self._pending = [*self._pending[1 - _MOST_PENDING :], (observation, self._contents)]
         return frame.observe(observation, *(each.alias(f"m{number}") for number, each in enumerate(aggregates)))
+
+    @property
+    def is_in_plan(self) -> bool:
+        """Whether the last plan contains measures."""
+        return self._contents != _Contents()
 
     def collect(self) -> None:
         """Record what Spark has reported in the meantime."""
@@ -81,29 +110,31 @@ class RowMeasures:
             pending: list[Any] = self._pending
             done = [each for each in pending if each[0]._jo is not None and each[0]._jo.future().isCompleted()]
             self._pending = [each for each in pending if each not in done]
-        for observation, has_times in done:
+        for observation, contents in done:
             row = observation._jo.getRow()
             if row.length():
                 values = [None if row.isNullAt(number) else float(row.get(number)) for number in range(row.length())]
-                self._record(values, has_times=has_times)
+                self._record(values, contents)
 
     def record(self, values: Sequence[_Value]) -> None:
         """Record the aggregates of a plan that the driver has evaluated."""
-        self._record(values, has_times=self._has_event_times and self._event_times is not None)
+        self._record(values, self._contents)
 
-    def _record(self, values: Sequence[_Value], *, has_times: bool) -> None:
-        if self._kinds is not None:
+    def _record(self, values: Sequence[_Value], contents: _Contents) -> None:
+        if contents.has_kinds and self._kinds is not None:
             for kind, count in zip(_KINDS, values, strict=False):
                 self._metrics.count(self._kinds, int(count or 0), {"kind": kind})
             values = values[len(_KINDS) :]
-        if has_times and self._event_times is not None and values[0]:
+        if contents.has_times and self._event_times is not None and values[0]:
             count, latest, lag, *below = values
             self._event_times.record(int(count or 0), latest or 0.0, lag or 0.0, [int(each or 0) for each in below])
 
     def _kind_counts(self, frame: DataFrame) -> list[Column]:
         from pyspark.sql import functions as f
 
-        if self._kinds is None or OP_COLUMN not in frame.columns:
+        if self._kinds is None or self._counting is None or not self._counting.active:
+            return []
+        if OP_COLUMN not in frame.columns:
             return []
         return [f.count_if(f.when(_is_valid(frame), f.col(OP_COLUMN)) == kind) for kind in _KINDS]
 

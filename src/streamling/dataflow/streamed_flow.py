@@ -13,13 +13,15 @@ import logging
 import random
 import threading
 import time
+from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamling.dataflow.flow import GATE_CHECK
 from streamling.dataflow.local_delivery import LocalDelivery, local_delivery
-from streamling.dataflow.meter import NodeMeter
+from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.pulling import PullingFlow, may_hold_rows
 from streamling.dataflow.rows import Rows
@@ -59,14 +61,16 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
         dead_letters: DeadLetterOutput | None = None,
         *,
         stream_outlet: Outlet,
-        meter: NodeMeter | None = None,
+        meter: NodeMeter,
+        counting: SparkCounting,
         **callbacks: Any,
     ):
         """``stream_outlet`` takes the rows of the stream, and rejects some of them if there is a dead-letter sink;
-        ``meter`` is set if rows are to be counted inside plans."""
+        ``meter`` counts rows inside plans while ``counting`` is active."""
         super().__init__(name, node, source, schema, session, outlet, dead_letters, **callbacks)
         self._stream_outlet = stream_outlet
         self._meter = meter
+        self._counting = counting
         #: held while a batch is delivered; another thread that acquires it is between batches
         self._boundary = threading.Lock()
         #: the source has requested another stream; no batch is delivered until it has been created
@@ -142,7 +146,7 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
 
     def _read(self, stream: Stream) -> None:
         self._position = stream.position
-        local = self._local_delivery(stream)
+        local = cache(partial(self._local_delivery, stream))
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
@@ -150,6 +154,8 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
                 batch = self._call_source(lambda: stream.next(self._patience))
             if batch is not None:
                 self._take(batch, local)
+            else:
+                local()  # small batches follow: plan before the first one, but not before a backlog
             if self._is_watched:
                 self._notice_caught_up(self._call_source(self._source.caught_up))
 
@@ -159,7 +165,8 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
             return None
         lineage = ((self.node, self._source),)
         rows = Rows(self._session, frame=self._with_operation(frame), lineage=lineage, producer=self.name)
-        return local_delivery(stream, rows, self._stream_outlet, self._meter)
+        meter = self._meter if self._counting.active else None
+        return local_delivery(stream, rows, self._stream_outlet, meter)
 
     @property
     def _declines(self) -> bool:
@@ -174,14 +181,14 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
     def _patience(self) -> float:
         return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
 
-    def _take(self, batch: StreamBatch, local: LocalDelivery | None) -> None:
+    def _take(self, batch: StreamBatch, local: Callable[[], LocalDelivery | None]) -> None:
         while self._held_back and not self._declines:
             self._idle(GATE_CHECK)
         with self._boundary:
             if self._declines:
                 return  # nothing of this batch is delivered and the position stays: it will be replayed
-            if local is not None and batch.messages is not None:
-                local.deliver(batch.messages)
+            if batch.messages is not None and (delivery := local()) is not None:
+                delivery.deliver(batch.messages)
             elif may_hold_rows(batch):
                 self._stream_outlet.emit(self._rows(batch))
             self._position = batch.position

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from streamling.config import AppConfig
 from streamling.observe.activity import Activity
 from streamling.observe.dead_letters import RecentDeadLetters
@@ -16,20 +19,28 @@ from streamling.telemetry.metrics import MetricStore
 class RunObserver:
     """Everything that is observed about one run, apart from its metrics."""
 
-    def __init__(self, pipeline: Pipeline, config: AppConfig, registry: Registry, metrics: MetricStore) -> None:
-        self.activities = {node.name: _activity(node, config, registry, metrics) for node in pipeline}
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        config: AppConfig,
+        registry: Registry,
+        metrics: MetricStore,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.activities = {node.name: _activity(node, config, registry, metrics, now) for node in pipeline}
         self.event_times = {
             node.name: EventTimes(node.name, settings, metrics.of(node.name))
             for node in pipeline
             if (settings := node.options.telemetry.event_time) is not None
         }
-        self.epochs = EpochLog()
+        self.epochs = EpochLog(now=now)
         self.dead_letters = RecentDeadLetters()
         self.live_rows = LiveRows(
             [node.name for node in pipeline if node.kind.has_output and node.options.emits_rows],
             config.live_data_inspect.records_per_topology_node,
             config.live_data_inspect.refresh_in_secs,
             always=config.live_data_inspect_enabled,
+            now=now,
         )
         metrics.before_snapshot(self._add_running_waits)
 
@@ -38,10 +49,13 @@ class RunObserver:
             activity.spent()
 
 
-def _activity(node: Node, config: AppConfig, registry: Registry, metrics: MetricStore) -> Activity:
+def _activity(
+    node: Node, config: AppConfig, registry: Registry, metrics: MetricStore, now: Callable[[], float]
+) -> Activity:
     found = registry.get(node.kind, node.type)
     return Activity(
         metrics.of(node.name),
         kind="plugin" if found is not None and found.plugin else "native",
         event_seconds=config.backpressure_event_threshold_ms / 1000,
+        now=now,
     )

@@ -51,14 +51,21 @@ class RowFilter:
         """Whether it may leave rows out."""
         return bool(self.kinds) or self.condition is not None
 
+    def check(self, columns: pa.Schema) -> None:
+        """Raise a user error if the condition does not fit ``columns``."""
+        if self.condition is not None:
+            self._select(pa.RecordBatch.from_pylist([], columns))
+
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The selected rows; raises a user error if the condition does not fit the columns."""
         import pyarrow.compute as pc
 
         if self.kinds and OP_COLUMN in batch.schema.names:
             batch = batch.filter(pc.is_in(batch.column(OP_COLUMN), value_set=pa.array(sorted(self.kinds))))
-        if self.condition is None or not batch.num_rows:
-            return batch
+        return batch if self.condition is None or not batch.num_rows else self._select(batch)
+
+    def _select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        assert self.condition is not None
         try:
             mask = self.condition(batch)
             if isinstance(mask, pa.Scalar):

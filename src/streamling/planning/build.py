@@ -14,7 +14,7 @@ from streamling.dataflow.flow import Flow
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH, Lane, Work
 from streamling.dataflow.limit import RowLimit
-from streamling.dataflow.meter import NodeMeter
+from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import FrameStep, LaneStep, Outlet, Step
 from streamling.dataflow.pulled_flow import PulledFlow
 from streamling.dataflow.rebatch import Rebatcher
@@ -58,7 +58,7 @@ class Builder:
     #: by node
     measures: Mapping[str, RowMeasures]
     #: whether rows that stay in Spark are counted too, which costs time there
-    observing: bool = False
+    counting: SparkCounting = field(default_factory=SparkCounting)
     #: batches that may wait in front of a node
     queue_length: Callable[[Node], int] = lambda node: QUEUE_LENGTH
     graph: ExecutionGraph = field(default_factory=ExecutionGraph)
@@ -93,7 +93,7 @@ class Builder:
         }
         match source:
             case StreamedSource():
-                stream = {"stream_outlet": outlet, "meter": self._meter(node.name) if self.observing else None}
+                stream = {"stream_outlet": outlet, "meter": self._meter(node.name), "counting": self.counting}
                 if node.dead_letters is not None:
                     letters, recent = self._step(node.dead_letters), self.observer.dead_letters
                     stream["stream_outlet"] = rejecting_outlet(outlet, node.name, letters, recent)
@@ -126,7 +126,7 @@ class Builder:
             self.graph.side_outputs[consumer] for consumer in consumers if consumer in self.graph.side_outputs
         ]
         steps = [self._step(each) for each in consumers if each not in self.graph.side_outputs]
-        return Outlet(name, steps, side_outputs, self._meter(name), self.observing)
+        return Outlet(name, steps, side_outputs, self._meter(name), self.counting)
 
     def _step(self, name: str) -> Step:
         """The step of a node; flows that meet in a node share it."""

@@ -9,7 +9,7 @@ class ExecutionMode(StrEnum):
     """Where the work of a node happens."""
 
     PULLED = "pulled"  # a source that the engine asks for batches
-    STREAMED = "streamed"  # a source that Spark Structured Streaming paces
+    STREAMED = "streamed"  # a source that waits for rows by itself
     SPARK = "spark"  # part of a Spark plan
     LANE = "lane"  # a thread of this process with a bounded queue
     SIDE = "side"  # sees the rows of its upstream before they are emitted

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
+
 from streamling.errors import StreamlingError
 from streamling.observe.live_rows import LiveRows
 from streamling.output.redaction import redact
@@ -88,12 +90,19 @@ class ObservedRun:
     def has_node(self, name: str) -> bool:
         return any(node.name == name for node in self._run.pipeline)
 
+    def columns(self, name: str) -> pa.Schema | None:
+        """The columns of a node's rows; None if they are not known yet."""
+        analysis = self._run.analysis
+        planned = None if analysis is None else analysis.nodes.get(name)
+        return None if planned is None else planned.schema
+
     def upstreams(self, name: str) -> tuple[str, ...]:
         """The nodes whose rows ``name`` takes."""
         return self._run.pipeline[name].upstreams
 
     def measurements(self) -> list[Series]:
-        """Everything measured so far."""
+        """Everything measured so far. From the first call on, rows inside plans of Spark are counted, too."""
+        self._run.count_in_spark()
         return self._run.metrics.snapshot()
 
     def pause(self) -> None:

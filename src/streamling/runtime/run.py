@@ -25,6 +25,7 @@ from streamling.checkpoint.coordinator import terminal_wait
 from streamling.config import AppConfig
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import QUEUE_LENGTH
+from streamling.dataflow.meter import SparkCounting
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
@@ -92,7 +93,7 @@ class PipelineRun:
         self._state = state
         self._clock = clock or RealClock()
         self._deep_calls = ExitStack()
-        self._count_in_spark = count_in_spark
+        self._counting = SparkCounting(count_in_spark)
         self._spark_settings = spark_settings or {}
         self._read_only = read_only
         #: what the run has measured so far
@@ -261,7 +262,7 @@ class PipelineRun:
             self._config.num_records_before_stop,
             self.observer,
             self._measures,
-            self._count_in_spark,
+            self._counting,
             self._queue_length,
         ).build()
         for name, operators in self._graph.operators.items():
@@ -306,6 +307,14 @@ class PipelineRun:
         """Run a checkpoint now. True if everything that was delivered before the call is stored within ``timeout``
         seconds."""
         return self._checkpoints.checkpoint(timeout)
+
+    def count_in_spark(self) -> None:
+        """From now on, count rows that never leave Spark, too. Streams restart at their positions, with counters in
+        their plans."""
+        if not self._counting.active:
+            self._counting.active = True
+            for flow in self._graph.flows.values():
+                flow.restart(0)
 
     def hold(self, on_hold: bool) -> None:
         """Deliver no batches until this is called with False; checkpoints continue. Returns immediately."""
@@ -440,12 +449,13 @@ class PipelineRun:
 
     def _row_measures(self) -> Mapping[str, RowMeasures]:
         """What is measured about the rows of nodes besides their number: event times where the file asks for them, row
-        kinds if metrics are exported."""
+        kinds while rows are counted in Spark."""
         times, found = self.observer.event_times, {}
         for node, kind in self._kinds():
-            kinds = kind.row_kind_metric if self._count_in_spark else None
+            kinds = kind.row_kind_metric
             if node.name in times or kinds is not None:
-                found[node.name] = RowMeasures(node.name, self.metrics.of(node.name), times.get(node.name), kinds)
+                metrics = self.metrics.of(node.name)
+                found[node.name] = RowMeasures(node.name, metrics, times.get(node.name), kinds, self._counting)
         return found
 
     def _before_snapshot(self) -> None:

@@ -24,7 +24,7 @@ from streamling.spark.arrow_map import map_in_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from streamling.config import AppConfig
     from streamling.runtime.run import PipelineRun
@@ -95,7 +95,6 @@ def steps(session: SparkSession, folder: Path, spark_packages: frozenset[str]) -
         ("parquet", lambda: _pipeline(session, folder, "parquet")),
         ("arrow", lambda: _arrow(session)),
         ("wrong SQL", lambda: _wrong_sql(session)),
-        ("stream", lambda: _stream(session, folder)),
         ("python worker", lambda: _python_worker(session)),
     ]
     if "avro" in spark_packages:
@@ -177,22 +176,6 @@ def _wrong_sql(session: SparkSession) -> None:
         except PySparkException as error:
             error.getCondition()
             error.getMessage()
-
-
-def _stream(session: SparkSession, folder: Path) -> None:
-    seen = threading.Event()
-
-    def on_batch(frame: DataFrame, number: int) -> None:
-        frame.createOrReplaceTempView("batch")
-        if frame.sparkSession.sql("SELECT value, now() AS at FROM batch").toArrow().num_rows and number > 0:
-            seen.set()
-
-    stream = (
-        session.readStream.format("rate").option("rowsPerSecond", 1000).load().selectExpr("value", "value % 7 AS r")
-    )
-    query = stream.writeStream.foreachBatch(on_batch).option("checkpointLocation", str(folder / "checkpoint")).start()
-    seen.wait(30)
-    query.stop()
 
 
 def _python_worker(session: SparkSession) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message, add_partitions, delete_records
 from streamling.errors import InvalidPipeline, StreamlingError
@@ -201,18 +202,17 @@ def test_small_batches(bench: KafkaBench) -> None:
 
 @pytest.mark.parametrize(("parallelism", "tasks"), [(None, 3), (2, 2), (7, 3)])
 def test_parallelism_limits_the_tasks_that_read(bench: KafkaBench, parallelism: int | None, tasks: int) -> None:
-    topic = bench.topic(partitions=3)
+    topic, count = bench.topic(partitions=3), BUFFER_MESSAGES  # more than the driver reads by itself
     for partition in range(3):
-        topic.write(ORDERS, *({"id": 10 * partition + n} for n in range(4)), partition=partition)
-    bench.sections = {"record_batch_size": 12, "record_batch_interval_ms": 10_000}  # all of them in one batch
+        topic.write(ORDERS, *({"id": count * partition + n} for n in range(count)), partition=partition)
     sql = "SELECT id, spark_partition_id() AS task FROM rows"
     options = {} if parallelism is None else {"parallelism": parallelism}
-    rows = bench.rows(topic, 12, sql, **options)
+    rows = bench.rows(topic, 3 * count, sql, **options)
     assert len({row["task"] for row in rows}) == tasks
     for partition in range(3):
-        ids = [row["id"] for row in rows if row["id"] // 10 == partition]
+        ids = [row["id"] for row in rows if row["id"] // count == partition]
         assert ids == sorted(ids)
-        assert len(ids) == 4
+        assert len(ids) == count
 
 
 _BYTES, _UUID = "bytes", {"type": "string", "logicalType": "uuid"}

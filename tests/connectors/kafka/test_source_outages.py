@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.dev.topics import Client, delete_records, delete_topic
 from streamling.errors import InvalidPipeline, StreamlingError
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, rows_in
@@ -56,11 +57,11 @@ def test_a_topic_deleted_under_the_pipeline_is_an_error(bench: KafkaBench) -> No
 def test_messages_deleted_under_the_pipeline_are_an_error(bench: KafkaBench) -> None:
     topic = bench.topic()
     topic.write(ORDERS, *({"id": n} for n in range(5)))
-    run = bench.begin(topic, batch_flush_interval="4s", batch_size=10)
+    run = bench.begin(topic, batch_flush_interval="4s", batch_size=4 * BUFFER_MESSAGES)
     eventually(lambda: rows_in(run) == 5)
-    topic.write(ORDERS, *({"id": n} for n in range(5)))
-    delete_records(topic.kafka.brokers, topic.name, {0: 8})
-    with pytest.raises(StreamlingError, match="starts at offset 8, but the next offset to read is 5"):
+    topic.write(ORDERS, *({"id": n} for n in range(2 * BUFFER_MESSAGES)))  # more than have been read already
+    delete_records(topic.kafka.brokers, topic.name, {0: 2 * BUFFER_MESSAGES})
+    with pytest.raises(StreamlingError, match=f"starts at offset {2 * BUFFER_MESSAGES}, but the next offset to read"):
         finish(run, 90)
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services]
 JSON: dict[str, Any] = {
     "data_format": "json",
     "primary_key": "id",
-    "schema": {"id": "int64", "name": "string", "tags": "list<string>"},
+    "schema": {"id": "int64", "name": "string", "tags": "string"},
 }
 
 
@@ -30,7 +30,7 @@ def bench(spark, kafka, registry) -> KafkaBench:
 
 
 def send(topic: Topic, first: int, count: int = 1, **message: Any) -> None:
-    values = ({"id": id, "name": f"n{id}", "tags": ["a", "b"]} for id in range(first, first + count))
+    values = ({"id": id, "name": f"n{id}", "tags": "a,b"} for id in range(first, first + count))
     topic.send(*(Message(json.dumps(value).encode(), **message) for value in values))
 
 
@@ -135,7 +135,7 @@ def test_lists_become_rows_in_the_driver(bench: KafkaBench) -> None:
     topic = bench.topic()
     send(topic, 0, 2)
     before = jobs(bench)
-    rows = bench.rows(topic, 4, "SELECT id, unnest(tags) AS tag FROM rows", **JSON)
+    rows = bench.rows(topic, 4, "SELECT id, unnest(string_to_array(tags, ',')) AS tag FROM rows", **JSON)
     assert [(row["id"], row["tag"]) for row in rows] == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
     assert jobs(bench) == before
 
@@ -183,6 +183,49 @@ def test_rows_are_counted_where_metrics_are_exported(bench: KafkaBench) -> None:
     counted = {node: run.metrics.value("output_rows", node) for node in ("rows", "some", "few", "out")}
     assert counted == {"rows": 5, "some": 4, "few": 2, "out": 2}
     assert run.status().rows_in == 5
+
+
+def fan_out(topic: Topic, shared: str) -> str:
+    return json.dumps(
+        {
+            "sources": {"rows": {"type": "kafka", "topic": topic.name, **JSON}},
+            "transforms": {
+                "shared": {"type": "sql", "primary_key": "id", "sql": shared},
+                "even": {"type": "sql", "primary_key": "id", "sql": "SELECT * FROM shared WHERE id % 2 = 0"},
+                "odd": {"type": "sql", "primary_key": "id", "sql": "SELECT * FROM shared WHERE id % 2 = 1"},
+            },
+            "sinks": {
+                "out": {"type": "memory", "from": "even"},
+                "other": {"type": "memory", "from": "odd"},
+                "all": {"type": "memory", "from": "shared"},
+            },
+        }
+    )
+
+
+def test_several_consumers_of_a_node_need_no_job(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    send(topic, 0, 5)
+    before = jobs(bench)
+    run = bench.begin_text(fan_out(topic, "SELECT id, upper(name) AS name FROM rows WHERE id > 0"), count_in_spark=True)
+    eventually(lambda: rows_in(run) == 8)
+    stop(run)
+    assert jobs(bench) == before
+    found = {sink: collected_rows(run, sink).column("name").to_pylist() for sink in ("out", "other", "all")}
+    assert found == {"out": ["N2", "N4"], "other": ["N1", "N3"], "all": ["N1", "N2", "N3", "N4"]}
+    nodes = ("rows", "shared", "even", "odd")
+    assert [run.metrics.value("output_rows", node) for node in nodes] == [5, 4, 2, 2]
+    assert [run.metrics.value("input_rows", node) for node in nodes[1:]] == [5, 4, 4]
+
+
+def test_several_consumers_of_a_node_get_the_same_random_values(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    send(topic, 0, 4)
+    run = bench.begin_text(fan_out(topic, "SELECT id, random() AS name FROM rows"))
+    eventually(lambda: rows_in(run) == 8)
+    stop(run)
+    values = {sink: collected_rows(run, sink).to_pylist() for sink in ("out", "other", "all")}
+    assert sorted(values["out"] + values["other"], key=lambda row: row["id"]) == values["all"]
 
 
 def test_new_partitions_are_read_from_their_start(bench: KafkaBench) -> None:

@@ -128,14 +128,6 @@ def test_apply_follows_a_schema_that_changes_between_batches(spark: Any, orders:
 
 
 @pytest.mark.spark
-def test_apply_works_on_a_stream(spark: Any) -> None:
-    stream = spark.readStream.format("rate").load()
-    frame = transform("SELECT value AS id, timestamp FROM ticks WHERE value > 3").apply(spark, {"ticks": stream})
-    assert frame.isStreaming
-    assert frame.columns == ["id", "timestamp"]
-
-
-@pytest.mark.spark
 def test_apply_from_several_threads_at_once(spark: Any) -> None:
     shared = transform("SELECT id + 1 AS id FROM t")
     together = threading.Barrier(4)

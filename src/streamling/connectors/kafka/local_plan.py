@@ -21,6 +21,41 @@ def message_template(spark: SparkSession, *, headers: bool) -> DataFrame:
     return DataFrame(jvm.streamling.LocalPlan.messages(spark._jsparkSession, headers), spark)
 
 
+def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
+    """The columns of ``schema`` without rows."""
+    from pyspark.sql import DataFrame
+
+    from streamling.types.spark import to_spark_schema
+
+    jvm: Any = spark._jvm
+    columns = jvm.org.apache.spark.sql.types.DataType.fromJson(to_spark_schema(schema).json())
+    return DataFrame(jvm.streamling.LocalPlan.template(spark._jsparkSession, columns), spark)
+
+
+class ArrowPlan:
+    """A plan over Arrow data."""
+
+    def __init__(self, plan: Any) -> None:
+        self._plan = plan
+
+    @classmethod
+    def of(cls, frame: DataFrame) -> ArrowPlan | None:
+        """The plan of ``frame``, which was made from an `arrow_template`; None if it needs a Spark job."""
+        jvm: Any = frame.sparkSession._jvm
+        plan = jvm.streamling.LocalPlan.of(frame._jdf, False)
+        return None if plan is None else cls(plan)
+
+    def to_rows(self, batches: Sequence[pa.RecordBatch]) -> LocalRows:
+        """The rows that the plan computes from ``batches``."""
+        from streamling.types.spark import to_physical
+
+        table, data = to_physical(pa.Table.from_batches(batches)), pa.BufferOutputStream()
+        with pa.ipc.new_stream(data, table.schema) as stream:
+            stream.write_table(table)
+        rows = self._plan.rowsOfArrow(data.getvalue().to_pybytes())
+        return LocalRows(rows, rows.size())
+
+
 class MessagePlan:
     """A plan over the messages of a topic: a `LocalPlan`."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -85,14 +86,25 @@ class MessageBuffer:
 
     def wake(self) -> None:
         """End the current call of `take` or `sleep`, or the next one."""
-        self._subscription.wake()
+        with _unless_jvm_ended():
+            self._subscription.wake()
 
     def seek(self, offsets: Mapping[int, int]) -> None:
         """Drop all messages and continue at ``offsets``."""
         self._subscription.seek(java_map(self._jvm, offsets))
 
     def close(self) -> None:
-        self._subscription.close()
+        with _unless_jvm_ended():
+            self._subscription.close()
+
+
+@contextmanager
+def _unless_jvm_ended() -> Iterator[None]:
+    """Ignore that the JVM has ended: the thread that waits in `MessageBuffer.take` reports it."""
+    from py4j.protocol import Py4JNetworkError
+
+    with suppress(Py4JNetworkError):
+        yield
 
 
 def _pair(text: str) -> tuple[int, int]:

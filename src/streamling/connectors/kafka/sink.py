@@ -25,8 +25,10 @@ from streamling.connectors.kafka.encode.messages import (
     with_operation,
 )
 from streamling.connectors.kafka.errors import error_text
+from streamling.connectors.kafka.local_plan import ArrowPlan, arrow_template
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
 from streamling.connectors.kafka.writer import MessageSender, MessageWriter
@@ -98,6 +100,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         self._admin: KafkaAdmin | None = None
         #: columns of the last batch and the expression that encodes them
         self._value_cache: tuple[pa.Schema, Column] | None = None
+        #: columns of the last rows that came from Python, and the plan that encodes them
+        self._plan_cache: tuple[pa.Schema, ArrowPlan | None] | None = None
         if context.options.data_format == "avro":
             self._registry = SchemaRegistry.of(context.config.part(KafkaConfig).kafka_sink, _SECTION)
             self._own_schema()
@@ -185,6 +189,28 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def prepare_local(self, frame: DataFrame) -> DataFrame:
         frame = with_operation(frame)
         return messages(frame, *self._key_and_value(frame))
+
+    def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
+        if sum(batch.num_rows for batch in batches) > BUFFER_MESSAGES:
+            return False
+        plan = self._arrow_plan(batches[0].schema)
+        if plan is None:
+            return False
+        try:
+            rows = plan.to_rows(batches)
+        except Exception as error:
+            raise self._translate_error(error) from None
+        self.write_local(rows)
+        return True
+
+    def _arrow_plan(self, schema: pa.Schema) -> ArrowPlan | None:
+        """The plan that encodes rows with these columns; None if it needs a Spark job."""
+        if self._plan_cache is None or not self._plan_cache[0].equals(schema, check_metadata=True):
+            from pyspark.sql import SparkSession
+
+            template = arrow_template(SparkSession.active(), schema)
+            self._plan_cache = schema, ArrowPlan.of(self.prepare_local(template))
+        return self._plan_cache[1]
 
     def write_local(self, rows: LocalRows) -> None:
         began = time.monotonic()

@@ -1,11 +1,13 @@
 package streamling;
 
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
@@ -23,13 +25,16 @@ import org.apache.spark.sql.execution.arrow.ArrowWriter;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
 import scala.Function1;
+import scala.reflect.ClassTag;
+import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction0;
 
 /**
- * A plan over the messages of a topic that is evaluated in this thread, without a Spark job: a job takes tens of
- * milliseconds, however few rows it has. The plan is Spark's own, and so is the code generated for its projections and
- * filters. It is made once and used for all batches of a stream. Not for two threads at once.
+ * A plan over the messages of a topic, or over Arrow data, that is evaluated in this thread without a Spark job: a job
+ * takes tens of milliseconds, however few rows it has. The plan is Spark's own, and so is the code generated for its
+ * projections and filters. It is made once and used for many batches. Not for two threads at once.
  */
 public final class LocalPlan {
   private final SQLConf conf;
@@ -51,14 +56,21 @@ public final class LocalPlan {
     this.observed = observed;
   }
 
-  /** The frame over which such plans are made: Kafka's columns, no rows, and nothing that Spark optimizes away. */
+  /** Kafka's columns as a frame over which such a plan is made. */
   public static Dataset messages(SparkSession session, boolean headers) {
-    StructType columns = KafkaRecordToRowConverter.kafkaSchema(headers);
-    scala.reflect.ClassTag rows = scala.reflect.ClassTag$.MODULE$.apply(InternalRow.class);
+    return template(session, KafkaRecordToRowConverter.kafkaSchema(headers));
+  }
+
+  /** A frame over which such a plan is made: these columns, no rows, and nothing that Spark optimizes away. */
+  public static Dataset template(SparkSession session, StructType columns) {
+    ClassTag rows = ClassTag$.MODULE$.apply(InternalRow.class);
     return session.internalCreateDataFrame(session.sparkContext().emptyRDD(rows), columns, false);
   }
 
-  /** The plan of {@code frame}, which was made over {@link #messages}; null if it needs a Spark job. */
+  /**
+   * The plan of {@code frame}, which was made over a {@link #template}; null if it needs a Spark job. {@code headers}:
+   * whether messages have that column.
+   */
   public static LocalPlan of(final Dataset frame, final boolean headers) {
     final SparkSession session = (SparkSession) frame.sparkSession();
     final SQLConf conf = session.sessionState().conf();
@@ -144,6 +156,20 @@ public final class LocalPlan {
     return rows.copies;
   }
 
+  /** The rows over those of an Arrow stream, as Spark's own. */
+  public List rowsOfArrow(byte[] data) throws IOException {
+    CopiedRows rows = new CopiedRows();
+    ArrowStreamReader stream = new ArrowStreamReader(new ByteArrayInputStream(data), ArrowUtils.rootAllocator());
+    try {
+      while (stream.loadNextBatch()) {
+        evaluate(ArrowInput.rows(stream.getVectorSchemaRoot()), rows);
+      }
+    } finally {
+      stream.close();
+    }
+    return rows.copies;
+  }
+
   /** The observations inside the plan and their values for the last batch, such as {@code rows_0=12}. */
   public String observed() {
     StringBuilder text = new StringBuilder();
@@ -155,6 +181,26 @@ public final class LocalPlan {
   }
 
   private void evaluate(final Messages messages, RowTarget target) {
+    evaluate(
+        new Iterator() {
+          private int number;
+
+          public boolean hasNext() {
+            return number < messages.records.size();
+          }
+
+          public Object next() {
+            return toRow.apply(messages.records.get(number++));
+          }
+
+          public void remove() {
+            throw new UnsupportedOperationException();
+          }
+        },
+        target);
+  }
+
+  private void evaluate(final Iterator rows, RowTarget target) {
     clock.advance();
     for (int number = 0; number < observed.size(); number++) {
       ((ObserveStage) observed.get(number)).reset();
@@ -164,8 +210,8 @@ public final class LocalPlan {
         conf,
         new AbstractFunction0() {
           public Object apply() {
-            for (int number = 0; number < messages.records.size(); number++) {
-              first.take((InternalRow) toRow.apply((ConsumerRecord) messages.records.get(number)));
+            while (rows.hasNext()) {
+              first.take((InternalRow) rows.next());
             }
             return null;
           }

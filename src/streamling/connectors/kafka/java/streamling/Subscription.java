@@ -33,6 +33,8 @@ public final class Subscription {
   private final Map counts = new HashMap();
   /** Partition → offset after everything in the buffer, for partitions that have advanced since the last batch. */
   private final Map next = new TreeMap();
+  /** Partition → offset after everything that has been read. */
+  private final Map read;
   /** What the reader has fetched so far does not count: it has not moved to the new offsets yet. */
   private boolean isMoving;
   private boolean isWoken;
@@ -42,6 +44,7 @@ public final class Subscription {
     this.reader = reader;
     this.topic = topic;
     this.numbers = Collections.unmodifiableSet(new HashSet(offsets.keySet()));
+    this.read = new HashMap(offsets);
     this.isWhole = isWhole;
     this.maxMessages = maxMessages;
     this.maxBytes = maxBytes;
@@ -98,6 +101,7 @@ public final class Subscription {
   public void seek(Map offsets) {
     synchronized (this) {
       clear();
+      read.putAll(offsets);
       isMoving = true;
     }
     reader.seek(this, new HashMap(offsets));
@@ -141,10 +145,10 @@ public final class Subscription {
   // ── for the reader ────────────────────────────────────────────────────────────────────────────────────────
 
   synchronized void add(int partition, List records, long after) {
-    if (isMoving) {
+    Integer key = Integer.valueOf(partition);
+    if (isMoving || ((Number) read.put(key, Long.valueOf(after))).longValue() == after) {
       return;
     }
-    Integer key = Integer.valueOf(partition);
     for (int number = 0; number < records.size(); number++) {
       ConsumerRecord record = (ConsumerRecord) records.get(number);
       buffer.add(record);

@@ -1,0 +1,47 @@
+"""A client on every stream of the admin API of a run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from streamling.admin.application import create_application
+from streamling.admin.client import AdminClient
+from streamling.admin.server import create_server, listen
+from streamling.errors import StreamlingError
+from streamling.runtime.observed import ObservedRun
+from streamling.telemetry.log_book import LogBook
+
+if TYPE_CHECKING:
+    from streamling.config import AppConfig
+    from streamling.runtime.run import PipelineRun
+
+
+@contextmanager
+def watched(run: PipelineRun, config: AppConfig) -> Iterator[None]:
+    """Serve the admin API of ``run`` and read all of it while the block runs."""
+    config = config.model_copy(update={"admin_api_port": 0})
+    observed = ObservedRun(run, name="bench", application_id="bench", jvm_megabytes=lambda: None)
+    nodes = ",".join(node.name for node in run.pipeline if node.name in run.observer.live_rows)
+    paths = ("/admin/topology/events", f"/admin/live-data?topology_node_keys={nodes}&per_second=100")
+    with ExitStack() as resources:
+        listening = resources.enter_context(listen(config))
+        server = create_server(create_application(observed, config, LogBook()))
+        serving = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
+        serving.start()
+        base = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        for path in paths:
+            threading.Thread(target=_read, args=(base, path), daemon=True).start()
+        yield
+        server.should_exit = True
+        serving.join(5)
+
+
+def _read(base: str, path: str) -> None:
+    try:
+        for _ in AdminClient(base).events(path):
+            pass
+    except StreamlingError:
+        return  # the server has ended
