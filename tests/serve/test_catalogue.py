@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 import pytest
 
 from streamling.errors import StreamlingError
 from streamling.serve.catalogue import Actor, Catalogue
-from streamling.serve.database import Database, PostgresDatabase, SqliteDatabase
+from streamling.serve.database import Database, Execute, PostgresDatabase, SqliteDatabase
 from streamling.serve.errors import Refused
 from streamling.serve.model import PipelineKey, Specification
 
@@ -183,6 +184,35 @@ def test_a_transaction_that_fails_changes_nothing(catalogue, database):
         catalogue.put(ORDERS, spec("a"), ALICE)
     assert catalogue.get(ORDERS) == before
     assert Catalogue(database).get(ORDERS) == before
+
+
+class LosingAnswers:
+    """A database whose answer to a commit gets lost."""
+
+    def __init__(self, inner: Database) -> None:
+        self._inner = inner
+        self.is_losing = False
+
+    @contextmanager
+    def transaction(self) -> Iterator[Execute]:
+        with self._inner.transaction() as execute:
+            yield execute
+        if self.is_losing:
+            self.is_losing = False
+            raise StreamlingError.transient("the connection was lost")
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def test_after_a_lost_answer_the_database_decides_what_is_true(database):
+    losing = LosingAnswers(database)
+    catalogue = Catalogue(losing)
+    catalogue.create(ORDERS, spec(), ALICE)
+    losing.is_losing = True
+    with pytest.raises(StreamlingError, match="the connection was lost"):
+        catalogue.put(ORDERS, spec("a"), ALICE)
+    assert catalogue.get(ORDERS).definition == "a"
 
 
 def test_listeners_hear_of_changes(catalogue):

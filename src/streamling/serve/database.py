@@ -121,7 +121,6 @@ class PostgresDatabase:
         self._connection: psycopg.Connection | None = None
         State(IDENTITY, settings, acquire_timeout=timeout).close()  # creates the schema
         self._ownership = State.ownership(settings, IDENTITY, timeout, exclusive=True)
-        self._ownership.acquire()
         with self.transaction() as execute:
             execute(
                 "CREATE TABLE IF NOT EXISTS {pipelines} (namespace TEXT, name TEXT, generation BIGINT NOT NULL, "
@@ -138,7 +137,7 @@ class PostgresDatabase:
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         with self._errors(), self._lock:
-            self._ownership.verify()
+            self._ownership.verify()  # acquires the lock the first time
             connection = self._connected()
             try:
                 with connection.transaction():
