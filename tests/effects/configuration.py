@@ -17,7 +17,7 @@ from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
 from streamling.connectors.http.payload import Payload
 from streamling.connectors.http.webhook import WebhookSinkOptions
-from streamling.connectors.kafka.batch_options import batch_options
+from streamling.connectors.kafka.batch_options import BatchSize
 from streamling.connectors.kafka.group.source import group_of
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
@@ -126,7 +126,7 @@ def _registry(section: Any) -> object:
 
 
 def kafka_pace(config: AppConfig) -> object:
-    return batch_options(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
+    return BatchSize.of(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
 
 
 def kafka_group(config: AppConfig) -> object:

@@ -120,8 +120,8 @@ class SparkRuntime:
         return self._session.result()
 
     def is_ready(self) -> bool:
-        """Whether `session` returns immediately."""
-        return self._session.done()
+        """Whether `session` returns a session immediately."""
+        return self._session.done() and self._session.exception() is None
 
     def alive(self) -> bool:
         """Whether the JVM is running."""

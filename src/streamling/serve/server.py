@@ -9,6 +9,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,12 +53,14 @@ class Server:
         debug: bool = False,
     ) -> None:
         """Check everything that needs no JVM, then start it."""
+        _require_packages()
         settings = config.part(ServeConfig).serve
         access = Access.of(settings)
         self._socket = _listening(settings.listen)
         self._stopping = threading.Event()
         self._database: Database = open_database(config)
         catalogue = Catalogue(self._database)
+        self._folder = None if settings.dir is None else PipelineFolder(settings.dir, catalogue)
         self.logs = LogBook()
         logging.getLogger("streamling").addHandler(self.logs)
         applications = Applications(config, config_name, cwd, env, SecretStore.of(config, env))
@@ -71,7 +74,6 @@ class Server:
             on_removed=lambda key: self.logs.retire(str(key)),
         )
         catalogue.on_change = self._reconciler.wake
-        self._folder = None if settings.dir is None else PipelineFolder(settings.dir, catalogue)
         control = ControlPlane(catalogue, self._reconciler, applications, self.logs)
         hosts = frozenset((*_LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
         self._api = _api(control, access, RateLimit(settings.requests_per_minute), hosts, self)
@@ -135,18 +137,22 @@ class Server:
             log.exception("the API failed; pipelines continue")
 
 
+def _require_packages() -> None:
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise StreamlingError.user(
+            f"`streamling serve` needs {' and '.join(missing)}", remedy="pip install 'streamling[serve]'"
+        )
+
+
 def _api(
     control: ControlPlane, access: Access, limit: RateLimit, hosts: frozenset[str], server: Server
 ) -> uvicorn.Server:
-    try:
-        import uvicorn
+    import uvicorn  # while the JVM starts: takes half a second
 
-        from streamling.serve.api import create_api
-        from streamling.serve.guard import Guard
-    except ImportError as error:
-        raise StreamlingError.user(
-            f"`streamling serve` needs more packages: {error}", remedy="pip install 'streamling[serve]'"
-        ) from None
+    from streamling.serve.api import create_api
+    from streamling.serve.guard import Guard
+
     application = Guard(create_api(control, server.is_ready, server.is_stopping), access, limit, hosts)
     return uvicorn.Server(
         uvicorn.Config(

@@ -1,7 +1,6 @@
 import { get, token } from "./api.js";
 import { TokenScreen } from "./dialogs.js";
 import { FleetScreen } from "./fleet/screen.js";
-import { PipelineScreen } from "./pipeline/screen.js";
 import { pipelineApi, useRoute } from "./router.js";
 import { Button, Empty, ErrorBox, html, Icon, render, Toasts, useEffect, useRef, useState } from "./ui.js";
 
@@ -35,12 +34,17 @@ function Header({ isFleet, screen, onForget }) {
   </header>`;
 }
 
-// The editor is large, so that it is loaded when it is needed.
-function EditorScreen(props) {
-  const [screen, setScreen] = useState(null);
-  useEffect(() => { import("./editor/screen.js").then((module) => setScreen(() => module.DefinitionScreen)); }, []);
-  return screen ? html`<${screen} ...${props} />` : html`<p class="loading">Loading the editor …</p>`;
+// A screen with large libraries, which are loaded when they are needed.
+function lazy(load) {
+  return function Lazy(props) {
+    const [screen, setScreen] = useState(null);
+    useEffect(() => { load().then((found) => setScreen(() => found)); }, []);
+    return screen ? html`<${screen} ...${props} />` : html`<p class="loading">Loading …</p>`;
+  };
 }
+
+const EditorScreen = lazy(() => import("./editor/screen.js").then((module) => module.DefinitionScreen));
+const PipelineScreen = lazy(() => import("./pipeline/screen.js").then((module) => module.PipelineScreen));
 
 function Screen({ settings, route }) {
   if (settings.view === "pipeline") return html`<${PipelineScreen} base="/admin" />`;
@@ -68,7 +72,7 @@ function App() {
     isFirst.current = false;
   }, [route]);
   if (failure) return html`<main class="page"><${ErrorBox} error=${failure} title="The console cannot start" /></main>`;
-  if (!settings) return null;
+  if (!settings) return html`<${Header} />`;
   const forget = () => { token.set(null); setAsksToken(true); };
   if (asksToken) {
     const accept = (value) => { token.set(value); setAsksToken(false); };
@@ -80,4 +84,6 @@ function App() {
     <${Toasts} />`;
 }
 
-render(html`<${App} />`, document.getElementById("app"));
+const root = document.getElementById("app");
+root.replaceChildren();
+render(html`<${App} />`, root);
