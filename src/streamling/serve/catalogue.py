@@ -23,6 +23,15 @@ from streamling.serve.model import (
     Specification,
     StateOnDelete,
 )
+from streamling.serve.preconditions import (
+    being_deleted_error,
+    changeable,
+    check_changeable,
+    check_etag,
+    check_owner,
+    existing,
+    exists_error,
+)
 
 #: fields of a specification whose change replaces a running pipeline
 _REPLACING = ("definition", "config", "size", "isolation")
@@ -70,7 +79,7 @@ class Catalogue:
     def get(self, key: PipelineKey) -> PipelineRecord:
         """The record of ``key``; raises if there is none."""
         with self._lock:
-            return _existing(self._loaded().get(key), key)
+            return existing(self._loaded().get(key), key)
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,7 +90,7 @@ class Catalogue:
 
         def create(before: PipelineRecord | None) -> PipelineRecord:
             if before is not None:
-                raise _exists(before)
+                raise exists_error(before)
             return self._new(key, wanted, actor, problem)
 
         return self._change(key, "create", actor, create)
@@ -104,10 +113,10 @@ class Catalogue:
                 raise Refused(
                     "changed", f"the pipeline '{key}' already exists", "leave out If-None-Match to replace it"
                 )
-            _check_etag(before, key, etag)
+            check_etag(before, key, etag)
             if before is None:
                 return self._new(key, wanted, actor, problem)
-            _check_changeable(before, actor)
+            check_changeable(before, actor.managed_by)
             return self._replaced(before, wanted, problem)
 
         return self._change(key, "put", actor, put)
@@ -117,7 +126,7 @@ class Catalogue:
         action = "pause" if desired == "paused" else "resume"
 
         def change(before: PipelineRecord | None) -> PipelineRecord:
-            found = _changeable(before, key, actor)
+            found = changeable(before, key, actor.managed_by)
             return found if found.desired == desired else self._next(found, desired=desired)
 
         return self._change(key, action, actor, change)
@@ -126,9 +135,9 @@ class Catalogue:
         """Replace the running pipeline by a new run of the same version, also one that has failed or finished."""
 
         def change(before: PipelineRecord | None) -> PipelineRecord:
-            found = _existing(before, key)
+            found = existing(before, key)
             if found.deleting is not None:
-                raise _is_being_deleted(found)
+                raise being_deleted_error(found)
             return self._next(found, revision=found.revision + 1)
 
         return self._change(key, "restart", actor, change)
@@ -137,9 +146,9 @@ class Catalogue:
         """Request the deletion; `remove` follows when the pipeline has stopped."""
 
         def change(before: PipelineRecord | None) -> PipelineRecord:
-            found = _existing(before, key)
-            _check_etag(found, key, etag)
-            _check_owner(found, actor)
+            found = existing(before, key)
+            check_etag(found, key, etag)
+            check_owner(found, actor.managed_by)
             return found if found.deleting == state else self._next(found, deleting=state)
 
         return self._change(key, f"delete ({state} state)", actor, change)
@@ -260,49 +269,6 @@ class Catalogue:
 
     def _next(self, record: PipelineRecord, **changes: Any) -> PipelineRecord:
         return record.model_copy(update={**changes, "generation": record.generation + 1, "updated_at": self._now()})
-
-
-def _existing(record: PipelineRecord | None, key: PipelineKey) -> PipelineRecord:
-    if record is None:
-        raise Refused("not_found", f"there is no pipeline '{key}'")
-    return record
-
-
-def _changeable(record: PipelineRecord | None, key: PipelineKey, actor: Actor) -> PipelineRecord:
-    found = _existing(record, key)
-    _check_changeable(found, actor)
-    return found
-
-
-def _check_changeable(record: PipelineRecord, actor: Actor) -> None:
-    if record.deleting is not None:
-        raise _is_being_deleted(record)
-    _check_owner(record, actor)
-
-
-def _check_owner(record: PipelineRecord, actor: Actor) -> None:
-    if record.managed_by != actor.managed_by:
-        where = "a file of the server's folder" if record.managed_by == "dir" else "the API"
-        raise Refused(
-            "managed", f"the pipeline '{record.key}' is managed by {where}", "change it there, or use another name"
-        )
-
-
-def _check_etag(record: PipelineRecord | None, key: PipelineKey, etag: str | None) -> None:
-    if etag is None or (record is not None and etag in ("*", record.etag)):
-        return
-    found = f"has been changed: its version is now {record.etag}" if record is not None else "does not exist"
-    raise Refused("changed", f"the pipeline '{key}' {found}", "read it again and repeat the change on that version")
-
-
-def _exists(record: PipelineRecord) -> Refused:
-    if record.deleting is not None:
-        return _is_being_deleted(record)
-    return Refused("exists", f"the pipeline '{record.key}' already exists", "use PUT to replace it, or another name")
-
-
-def _is_being_deleted(record: PipelineRecord) -> Refused:
-    return Refused("deleting", f"the pipeline '{record.key}' is being deleted", "wait until it is gone")
 
 
 def _changed_fields(before: PipelineRecord | None, after: PipelineRecord) -> Iterable[str]:
