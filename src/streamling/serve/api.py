@@ -14,7 +14,6 @@ from streamling.output.redaction import add_secrets
 from streamling.serve.api_access import Admin, Operator
 from streamling.serve.api_errors import add_error_handlers
 from streamling.serve.api_pipelines import pipeline_routes
-from streamling.serve.catalogue import Actor
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.model import Specification
@@ -78,19 +77,19 @@ def _others(control: ControlPlane) -> APIRouter:
         """Store a secret. Pipelines use it from their next start on."""
         add_secrets([body.value])
         control.secrets.set(name, body.value)
-        control.catalogue.log("set secret", Actor(principal.name), name)
+        control.catalogue.audit.record("set secret", principal.name, name)
 
     @router.delete("/secrets/{name}", tags=["secrets"], status_code=204)
     def delete_secret(principal: Admin, name: SecretName) -> None:
         """Delete a secret."""
         if not control.secrets.delete(name):
             raise Refused("not_found", f"there is no secret '{name}'")
-        control.catalogue.log("delete secret", Actor(principal.name), name)
+        control.catalogue.audit.record("delete secret", principal.name, name)
 
     @router.get("/audit", tags=["audit"])
     def get_audit(principal: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> AuditList:
         """Who has changed what, newest first."""
-        entries = control.catalogue.audit(limit)
+        entries = control.catalogue.audit.newest(limit)
         visible = (entry for entry in entries if not entry.namespace or principal.sees(entry.namespace))
         return AuditList(items=[AuditObject(**asdict(entry)) for entry in visible])
 

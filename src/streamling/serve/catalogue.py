@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any
 
+from streamling.serve.audit import AuditLog
 from streamling.serve.database import Database, Execute
 from streamling.serve.errors import Refused
 from streamling.serve.model import (
@@ -35,8 +36,6 @@ from streamling.serve.preconditions import (
 
 #: fields of a specification whose change replaces a running pipeline
 _REPLACING = ("definition", "config", "size", "isolation")
-#: entries of the audit log that are kept
-_AUDIT_ENTRIES = 100_000
 
 
 @dataclass(frozen=True)
@@ -47,23 +46,13 @@ class Actor:
     managed_by: ManagedBy = "api"
 
 
-@dataclass(frozen=True)
-class AuditEntry:
-    at: str
-    actor: str
-    action: str
-    namespace: str
-    name: str
-    generation: int | None
-    detail: str
-
-
 class Catalogue:
     """The records, in memory and in the database. All methods may be called from any thread."""
 
     def __init__(self, database: Database, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._database = database
         self._now = now
+        self.audit = AuditLog(database, now)
         self._lock = threading.Lock()
         #: None after a failed transaction, of which nobody knows whether it was committed
         self._records: dict[PipelineKey, PipelineRecord] | None = None
@@ -162,25 +151,9 @@ class Catalogue:
                 return
             with self._transaction() as execute:
                 execute("DELETE FROM {pipelines} WHERE namespace = %s AND name = %s", key)
-                self._log(execute, "removed", Actor("streamling"), record, "")
+                self.audit.add(execute, "removed", "streamling", key, record.generation)
             del records[key]
         self.on_change()
-
-    # ── audit log ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def audit(self, limit: int) -> list[AuditEntry]:
-        """The newest entries, newest first."""
-        with self._database.transaction() as execute:
-            rows = execute(
-                "SELECT at, actor, action, namespace, name, generation, detail FROM {audit} ORDER BY id DESC LIMIT %s",
-                (limit,),
-            )
-        return [AuditEntry(*row) for row in rows]
-
-    def log(self, action: str, actor: Actor, name: str) -> None:
-        """Record a change of something other than a pipeline, such as a secret."""
-        with self._database.transaction() as execute:
-            self._insert(execute, action, actor, PipelineKey("", name), None, "")
 
     # ── one change ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -199,7 +172,8 @@ class Catalogue:
                 return after
             with self._transaction() as execute:
                 self._store(execute, after)
-                self._log(execute, action, actor, after, ", ".join(_changed_fields(before, after)))
+                detail = ", ".join(_changed_fields(before, after))
+                self.audit.add(execute, action, actor.name, key, after.generation, detail)
             records[key] = after
         self.on_change()
         return after
@@ -230,19 +204,6 @@ class Catalogue:
             (*record.key, record.generation, record.model_dump_json()),
         )
 
-    def _log(self, execute: Execute, action: str, actor: Actor, record: PipelineRecord, detail: str) -> None:
-        self._insert(execute, action, actor, record.key, record.generation, detail)
-
-    def _insert(
-        self, execute: Execute, action: str, actor: Actor, key: PipelineKey, generation: int | None, detail: str
-    ) -> None:
-        execute(
-            "INSERT INTO {audit} (at, actor, action, namespace, name, generation, detail) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-            (self._now().isoformat(), actor.name, action, *key, generation, detail),
-        )
-        execute("DELETE FROM {audit} WHERE id <= (SELECT max(id) FROM {audit}) - %s", (_AUDIT_ENTRIES,))
-
     # ── records ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _new(self, key: PipelineKey, wanted: Specification, actor: Actor, problem: str | None) -> PipelineRecord:
@@ -272,6 +233,6 @@ class Catalogue:
 
 
 def _changed_fields(before: PipelineRecord | None, after: PipelineRecord) -> Iterable[str]:
-    """Names of the fields that a client has changed; values may be long, or secret."""
+    """Names of the fields that a client has changed."""
     names = (*_REPLACING, "desired", "deleting")
     return [name for name in names if before is not None and getattr(before, name) != getattr(after, name)]
