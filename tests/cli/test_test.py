@@ -68,7 +68,7 @@ def test_cases_are_listed_without_a_jvm(project):
         (("test", "orders"), 2, "there is no test file in orders"),
         (("test", "-k", "nothing"), 2, "no case matches 'nothing'"),
         (("test", "nowhere"), 2, "'nowhere' does not exist"),
-        (("test", "-k", "(a"), 1, "-k is invalid"),
+        (("test", "-k", "(a"), 2, "-k is invalid"),
         (("test", "bad"), 78, "bad/x.test.yaml:2:1: the test file: unknown field 'case'"),
     ],
 )

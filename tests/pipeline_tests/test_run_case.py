@@ -256,6 +256,11 @@ cases:
     )
 
 
+def test_endpoints_are_called_even_if_the_configuration_denies_private_addresses(suite):
+    suite.write("config.yaml", "network: {deny_private: true}\n")
+    passes(suite, "cases: {one: {input: {orders: [{id: 1}]}, http: {scored: [{}]}, expect: {events: []}}}", CALLS)
+
+
 def test_a_request_without_an_answer_and_one_that_is_not_sent_are_reported(suite):
     results = suite.run(
         """

@@ -73,12 +73,11 @@ def test(
       78  a test file, a pipeline or a configuration is wrong
     """
     from streamling.pipeline_tests.load import find_files, load_files
-    from streamling.pipeline_tests.select import parse_selection
     from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "error")
+    matches = _selection(selection)
     files = load_files(find_files(paths or (Path("."),)))
-    matches = parse_selection(selection) if selection else lambda name: True
     cases = [case for file in files for case in file.cases() if matches(case.id)]
     if not cases:
         raise click.UsageError(_nothing_found(paths, selection if files else None))
@@ -93,6 +92,16 @@ def test(
             write_junit(results, junit)
     _print_summary(results, len(cases))
     return _exit_code(results)
+
+
+def _selection(expression: str | None) -> Callable[[str], bool]:
+    from streamling.errors import StreamlingError
+    from streamling.pipeline_tests.select import parse_selection
+
+    try:
+        return parse_selection(expression) if expression else lambda name: True
+    except StreamlingError as error:
+        raise click.UsageError(f"{error}; {error.remedy}") from None
 
 
 def _nothing_found(paths: Sequence[Path], selection: str | None) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamling.config import AppConfig, load_config
+from streamling.connectors.http.config import HttpConfig
+from streamling.connectors.http.options import HttpCall
 from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.model import Pipeline
@@ -70,6 +72,8 @@ def run_case(
         error = None
     except StreamlingError as failure:
         error = failure
+    except Exception as failure:  # other cases can still run
+        error = StreamlingError.wrap(failure, "an internal error")
     result.error = _unexpected(error, case, result)
     if result.substitutes is not None and result.error is None and result.pipeline is not None:
         result.differences += compare_case(case, result.pipeline, result.substitutes)
@@ -107,6 +111,8 @@ def _config(name: str | None, folder: Path, env: Mapping[str, str], timeout: flo
             "checkpoint_timeout_sec": timeout,
             "shutdown_budget_secs": timeout,
             "num_records_before_stop": None,
+            # the stubbed endpoints are on this machine
+            "network": config.part(HttpConfig).network.model_copy(update={"deny_private": False}),
         }
     )
 
@@ -140,7 +146,7 @@ def check_names(case: LoadedCase, pipeline: Pipeline) -> None:
     """Raise `InvalidPipeline` if the case mentions a node that does not exist or is of another kind."""
     sources = {node.name for node in pipeline.sources}
     tables = {node.name for node in pipeline if not node.options.emits_rows}
-    calls = {node.name for node in pipeline if hasattr(node.options, "one_row_per_request")}
+    calls = {node.name for node in pipeline if isinstance(node.options, HttpCall)}
     nodes = {node.name for node in pipeline} - tables
     allowed = {
         "input": ("source", sources),
