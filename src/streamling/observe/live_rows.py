@@ -33,8 +33,6 @@ class Listener:
         self._waiting: dict[str, pa.RecordBatch] = {}
         self._last: dict[str, float] = {}
         self._lock = threading.Lock()
-        #: rows that were not handed over because earlier ones had not been taken
-        self.skipped = 0
 
     @property
     def takes_kept_rows(self) -> bool:
@@ -51,11 +49,9 @@ class Listener:
 
     def offer(self, node: str, rows: pa.RecordBatch, now: float) -> None:
         with self._lock:
-            if node in self._waiting:
-                self.skipped += rows.num_rows
-                return
-            self._waiting[node] = rows
-            self._last[node] = now
+            if node not in self._waiting:
+                self._waiting[node] = rows
+                self._last[node] = now
 
     def take(self) -> Mapping[str, pa.RecordBatch]:
         """What has arrived since the last call, by node."""

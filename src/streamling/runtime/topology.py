@@ -16,8 +16,6 @@ from streamling.planning.description import shown_options
 from streamling.plugins.operators import Progress
 from streamling.runtime.run import PipelineRun
 
-#: fields that do not change while a pipeline runs
-CONSTANT: Final = ("schema", "definition", "description")
 #: a node waits if it does so for at least this share of its time
 _WAITS: Final = 0.5
 
