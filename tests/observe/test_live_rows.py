@@ -94,6 +94,20 @@ def test_a_listener_that_selects_gets_whole_batches_up_to_a_limit():
         assert listener.take()["a"].num_rows == LARGEST
 
 
+def test_a_listener_that_selects_gets_one_batch_per_second():
+    clock = ManualClock()
+    shown = live(clock)
+    with shown.listening(["a"], whole=True) as listener:
+        shown.of("a").offer(rows(1))
+        listener.take()
+        clock.advance(0.5)
+        shown.of("a").offer(rows(2))
+        assert listener.take() == {}
+        clock.advance(0.5)
+        shown.of("a").offer(rows(3))
+        assert listener.take()["a"].column("id").to_pylist() == [3]
+
+
 def test_a_listener_that_stops_reading_holds_one_batch_and_slows_nobody_down():
     clock = ManualClock()
     shown = live(clock)

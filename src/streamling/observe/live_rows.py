@@ -27,7 +27,7 @@ class Listener:
 
     def __init__(self, per_second: float | None, whole: bool) -> None:
         """``per_second`` are the rows of each node that it gets; None: only those that are kept anyway. ``whole``: it
-        gets as many rows of a batch as possible, because it selects among them."""
+        gets as many rows of one batch per second as possible, because it selects among them."""
         self._per_second = per_second
         self._whole = whole
         self._waiting: dict[str, pa.RecordBatch] = {}
@@ -42,9 +42,9 @@ class Listener:
         """How many rows of the next batch of ``node`` it takes."""
         if self.takes_kept_rows or node in self._waiting:
             return 0
-        if self._whole:
-            return LARGEST
         passed = min(1.0, now - self._last.get(node, 0.0))
+        if self._whole:
+            return LARGEST if passed == 1.0 else 0
         return min(LARGEST, int(passed * (self._per_second or 0.0)))
 
     def offer(self, node: str, rows: pa.RecordBatch, now: float) -> None:
@@ -95,12 +95,13 @@ class NodeRows:
         now = self._now()
         self._next_job = now + job_seconds * _JOB_SHARE
         kept = self._keep(rows, now)
-        for listener in self._listeners:
-            count = listener.wanted(self._node, now)
+        counts = {listener: listener.wanted(self._node, now) for listener in self._listeners}
+        copy = _copied(rows.slice(0, most)) if (most := max(counts.values(), default=0)) else None
+        for listener, count in counts.items():
             if listener.takes_kept_rows and kept is not None:
                 listener.offer(self._node, kept, now)
-            elif count:
-                listener.offer(self._node, _copied(rows.slice(0, count)), now)
+            elif count and copy is not None:
+                listener.offer(self._node, copy.slice(0, count), now)
 
     def stored(self) -> list[pa.RecordBatch]:
         """The rows that are kept, newest batch first."""
