@@ -75,6 +75,14 @@ def test_a_listener_gets_the_rows_that_are_kept():
         assert listener.take() == {}
 
 
+def test_rows_that_a_listener_has_not_taken_are_not_replaced():
+    shown = live()
+    with shown.listening(["a"]) as listener:
+        shown.of("a").offer(rows(1, 2))
+        shown.of("a").offer(rows(3))
+        assert listener.take()["a"].column("id").to_pylist() == [1, 2]
+
+
 def test_a_listener_with_a_rate_gets_more_than_those():
     clock = ManualClock()
     shown = live(clock)
