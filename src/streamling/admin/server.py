@@ -1,7 +1,7 @@
 """Serves the admin API of one run, on a thread of its own.
 
-The server starts after the first rows have arrived at a sink, or two seconds after the start: the packages that it needs
-must not delay them. A job that ends by itself always has these two seconds: if it is shorter, it has no server.
+The server starts after the first rows have arrived at a sink, or two seconds after the start: the packages that it
+needs must not delay them. A job that ends by itself always has these two seconds: if it is shorter, it has no server.
 """
 
 from __future__ import annotations
