@@ -5,6 +5,8 @@ They show a real server with real pipelines; a slow HTTP endpoint blocks one of 
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import tempfile
 import threading
@@ -12,6 +14,11 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect
 
+from streamling.config.core import default_cache_dir
+from streamling.dev.kafka import LocalKafka
+from streamling.dev.packages import Packages
+from streamling.dev.topics import Message, create_topic, produce
+from streamling.jvm.java import find_java
 from tests.console.chromium import browser
 from tests.console.visit import Visit, visiting
 from tests.harness.endpoint import Reply, endpoint
@@ -23,7 +30,12 @@ _CUSTOMERS = ("Mei Tanaka", "Jonas Weber", "Ana Silva", "Omar Haddad", "Ines Roc
 _PIPELINE = """
 # Orders with a score of each customer; the large ones are posted to an endpoint.
 sources:
-  orders: {{type: file, format: csv, path: orders, primary_key: id}}
+  orders:
+    type: kafka
+    topic: orders
+    data_format: json
+    schema: {{id: int64, customer: string, quantity: int32, price: float64}}
+    primary_key: id
 
 transforms:
   large_orders:
@@ -53,30 +65,29 @@ sinks:
 """
 _QUIET = """
 sources:
-  orders: {type: file, format: csv, path: orders, primary_key: id}
+  orders: {type: kafka, topic: orders, data_format: json, schema: {id: int64}, primary_key: id}
 sinks:
   archive: {type: blackhole, from: orders}
 """
 _UNREACHABLE = """
 sources:
-  clicks: {type: kafka, topic: clicks, data_format: json, schema: {id: int64}, primary_key: id}
+  clicks: {type: kafka, topic: clicks, primary_key: id}
 sinks:
   archive: {type: blackhole, from: clicks}
 """
 
 
-def _write_orders(data: Path, stopping: threading.Event) -> None:
+def _produce_orders(brokers: str, stopping: threading.Event) -> None:
     """New orders, several times a second."""
     number, chance = 0, random.Random(7)
-    while not stopping.wait(0.4):
-        scratch = data / ".tmp"
-        with scratch.open("w") as file:
-            file.write("id,customer,quantity,price\n")
-            for _ in range(chance.randint(60, 220)):
-                number += 1
-                quantity, price = chance.randint(1, 20), chance.randint(500, 9000) / 100
-                file.write(f"{number},{chance.choice(_CUSTOMERS)},{quantity},{price}\n")
-        scratch.rename(data / f"{number:09}.csv")
+    while not stopping.wait(0.2):
+        orders = []
+        for _ in range(chance.randint(60, 160)):
+            number += 1
+            price = chance.randint(500, 9000) / 100
+            order = {"id": number, "customer": chance.choice(_CUSTOMERS), "quantity": number % 20 + 1, "price": price}
+            orders.append(Message(json.dumps(order).encode(), partition=number % 3))
+        produce(brokers, "orders", orders)
 
 
 def _create_pipelines(client: Client, url: str) -> None:
@@ -154,17 +165,21 @@ def _take_all(started: Browser, address: str) -> None:
 
 def main() -> None:
     """Write all images."""
-    slow = endpoint(lambda request: Reply(seconds=0.05))
-    with tempfile.TemporaryDirectory() as folder, slow as partner, browser() as started:
-        data = Path(folder) / "orders"
-        data.mkdir()
+    packages = Packages(default_cache_dir(os.environ), find_java(os.environ), short_lived=True)
+    slow = endpoint(lambda request: Reply(seconds=0.3))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        slow as partner,
+        LocalKafka(Path(folder) / "kafka", packages=packages) as kafka,
+        browser() as started,
+    ):
+        create_topic(kafka.brokers, "orders", partitions=3)
         stopping = threading.Event()
-        writer = threading.Thread(target=_write_orders, args=(data, stopping))
+        writer = threading.Thread(target=_produce_orders, args=(kafka.brokers, stopping))
+        server = ServeProcess(Path(folder), {"STREAMLING__KAFKA_SOURCE__BROKERS": kafka.brokers})
         writer.start()
-        server = ServeProcess(Path(folder), {"STREAMLING__KAFKA_SOURCE__BROKERS": "kafka.internal:9092"})
         try:
             client = server.start()
-            server.eventually(lambda: any(data.glob("*.csv")))
             _create_pipelines(client, partner.url)
             server.eventually(lambda: client.state("orders-to-partner") == "running")
             _take_all(started, server.address)

@@ -20,7 +20,7 @@ function newest([first, second]) {
 // A few very long epochs, such as the first one, must not make all others invisible.
 function usualLongest(epochs) {
   const durations = epochs.map((epoch) => epoch.duration_ms ?? 0).sort((a, b) => a - b);
-  return Math.max(durations[Math.floor(0.9 * (durations.length - 1))], 1);
+  return Math.max(durations[Math.floor(0.75 * (durations.length - 1))], 1);
 }
 
 function PhaseBar({ epoch, longest }) {
