@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.jvm.jars import fetched_spark_packages, spark_package_jars
+from streamling.jvm.jars import fetch_spark_packages, fetched_spark_packages, spark_package_jars
 from streamling.jvm.java import Java, find_java
 from streamling.jvm.java_classes import classes_jar, compile_classes
 
@@ -21,9 +21,10 @@ def java() -> Java:
 
 
 @pytest.mark.slow
-def test_classes_are_compiled_once_and_always_into_the_same_jar(tmp_path: Path, java: Java) -> None:
+def test_classes_are_compiled_once_and_always_into_the_same_jar(tmp_path: Path, cache_dir: Path, java: Java) -> None:
     """A start-up archive depends on the content and time of each jar: compiling again must not invalidate it."""
-    jars = [compile_classes(tmp_path / name, java) for name in ("one", "two")]
+    kafka = fetch_spark_packages(cache_dir, KAFKA, java=java)
+    jars = [compile_classes(tmp_path / name, java, class_path=kafka) for name in ("one", "two")]
     assert jars[0].read_bytes() == jars[1].read_bytes()
     assert jars[0].stat().st_mtime_ns == jars[1].stat().st_mtime_ns
     assert "streamling/JsonDecoder.class" in zipfile.ZipFile(jars[0]).namelist()
