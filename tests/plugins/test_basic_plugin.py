@@ -145,7 +145,8 @@ def test_an_unknown_mode_is_refused_with_the_known_ones():
 def test_every_example_pipeline_parses(examples):
     registry = load_plugins(Registry.builtin(), examples)
     for file in examples.glob("*.yaml"):
-        assert load_pipeline(file, registry=registry).nodes
+        if ".test." not in file.name:
+            assert load_pipeline(file, registry=registry).nodes
 
 
 def test_options_arrive_typed_and_free_fields_as_text(examples):
