@@ -145,7 +145,7 @@ def test_an_unknown_mode_is_refused_with_the_known_ones():
 def test_every_example_pipeline_parses(examples):
     registry = load_plugins(Registry.builtin(), examples)
     for file in examples.glob("*.yaml"):
-        if not file.name.endswith(".test.yaml"):
+        if ".test." not in file.name:
             assert load_pipeline(file, registry=registry).nodes
 
 
