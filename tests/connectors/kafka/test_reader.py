@@ -117,6 +117,16 @@ def test_after_a_seek_only_messages_from_there_on_are_taken(kafka, topic, open_b
     assert (taken.count, taken.offsets) == (2, {0: 3 * BUFFER_MESSAGES})
 
 
+def test_the_last_of_several_seeks_counts(kafka, topic, open_buffer) -> None:
+    _send(kafka, topic, 1000)
+    buffer = open_buffer(topic, {0: 0, 1: 0})
+    for _ in range(50):
+        for offset in (0, 500, 998):
+            buffer.seek({0: offset, 1: 0})
+        taken = _take(buffer, least=2)
+        assert (taken.count, taken.offsets) == (2, {0: 1000})
+
+
 def test_streams_share_a_consumer_unless_they_read_the_same_partition(spark, kafka, topic, open_buffer) -> None:
     first, second = (open_buffer(topic, {number: 0}, is_whole=False) for number in (0, 1))
     eventually(lambda: _readers(spark) == 1)

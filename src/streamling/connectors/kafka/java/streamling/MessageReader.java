@@ -155,6 +155,7 @@ public final class MessageReader implements Runnable {
       } else if (isCurrent(subscription)) {
         if (kind == SEEK) {
           moveTo(subscription, offsets);
+          subscription.sought();
         }
         consumer.resume(subscription.partitions());
       }
@@ -281,7 +282,6 @@ public final class MessageReader implements Runnable {
       int partition = ((Integer) entry.getKey()).intValue();
       consumer.seek(new TopicPartition(subscription.topic, partition), ((Number) entry.getValue()).longValue());
     }
-    subscription.moved();
   }
 
   private boolean isCurrent(Subscription subscription) {

@@ -35,8 +35,8 @@ public final class Subscription {
   private final Map next = new TreeMap();
   /** Partition → offset after everything that has been read. */
   private final Map read;
-  /** What the reader has fetched so far does not count: it has not moved to the new offsets yet. */
-  private boolean isMoving;
+  /** Seeks that the reader has not applied yet: what it has fetched so far does not count. */
+  private int pendingSeeks;
   private boolean isWoken;
   private Exception failure;
 
@@ -102,7 +102,7 @@ public final class Subscription {
     synchronized (this) {
       clear();
       read.putAll(offsets);
-      isMoving = true;
+      pendingSeeks++;
     }
     reader.seek(this, new HashMap(offsets));
   }
@@ -146,7 +146,7 @@ public final class Subscription {
 
   synchronized void add(int partition, List records, long after) {
     Integer key = Integer.valueOf(partition);
-    if (isMoving || ((Number) read.put(key, Long.valueOf(after))).longValue() == after) {
+    if (pendingSeeks > 0 || ((Number) read.put(key, Long.valueOf(after))).longValue() == after) {
       return;
     }
     for (int number = 0; number < records.size(); number++) {
@@ -160,8 +160,8 @@ public final class Subscription {
     notifyAll();
   }
 
-  synchronized void moved() {
-    isMoving = false;
+  synchronized void sought() {
+    pendingSeeks--;
   }
 
   synchronized void fail(Exception error) {
