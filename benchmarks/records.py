@@ -86,4 +86,4 @@ def write_topic(spark: SparkSession, brokers: str, topic: str, schema_id: int, c
     value = f.concat(f.lit(bytearray(b"\x00" + schema_id.to_bytes(4, "big"))), encoded).alias("value")
     messages = rows(spark, count).select(value, *([f.expr(_HEADERS).alias("headers")] if headers else []))
     options = {"kafka.bootstrap.servers": brokers, "topic": topic, "includeHeaders": str(headers).lower()}
-    messages.write.format("kafka").options(**options, **_PRODUCER).save()
+    messages.write.format("kafka").options(**options, **_PRODUCER).mode("append").save()

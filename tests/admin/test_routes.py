@@ -102,7 +102,7 @@ def test_live_data_can_be_filtered(served):
         ("topology_node_keys=out", "'out' has no output"),
         ("topology_node_keys=high&filter=id%20%3E", "the filter cannot be read"),
         ("topology_node_keys=high&kinds=x", "'x' is not a row kind"),
-        ("topology_node_keys=high&per_second=0", "not between 0 and 10000"),
+        ("topology_node_keys=high&per_second=0", "not between 0 and 1000"),
     ],
 )
 def test_a_wrong_request_for_live_data_is_one_sentence(served, query, message):
@@ -147,7 +147,7 @@ def test_ten_clients_and_one_that_stops_reading_do_not_slow_the_pipeline_down(se
     stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
     stuck.connect(("127.0.0.1", api.port))
     stuck.sendall(
-        b"GET /admin/live-data?topology_node_keys=numbers,high&per_second=10000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        b"GET /admin/live-data?topology_node_keys=numbers,high&per_second=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
     )
     clients = [
         threading.Thread(target=api.rows, args=("topology_node_keys=numbers,high&per_second=1000", 200))

@@ -36,7 +36,9 @@ def test_it_listens_on_loopback_unless_admin_api_host_says_otherwise():
 
 
 def test_a_second_run_takes_another_port_unless_admin_api_port_is_set(taken):
-    with listen(AppConfig.model_construct(**dict(AppConfig()), admin_api_port=taken, _fields_set=set())) as found:
+    default = AppConfig(admin_api_port=taken)
+    default.model_fields_set.discard("admin_api_port")
+    with listen(default) as found:
         assert found.getsockname()[1] not in (0, taken)
     with pytest.raises(OSError, match="in use"):
         listen(AppConfig(admin_api_port=taken))

@@ -228,7 +228,7 @@ def check_usage(line: str) -> None:
     command: click.Command = cli
     context = click.Context(cli, info_name="streamling")
     words = re.findall(r"[^\s\[\]|=]+", line)[1:]
-    while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z]+", words[0]):
+    while isinstance(command, click.Group) and words and re.fullmatch(r"[a-z][a-z-]*", words[0]):
         name, words = words[0], words[1:]
         found = command.get_command(context, name)
         assert found is not None, f"{line}: there is no command '{name}'"

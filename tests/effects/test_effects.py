@@ -142,15 +142,6 @@ def test_a_field_without_effect_warns(caplog, field):
     assert f"blackhole sink 'out': `{name}` has no effect" in caplog.text
 
 
-@pytest.mark.parametrize("unit", [None, "seconds"])
-def test_an_event_time_warns_since_nothing_measures_it(caplog, unit):
-    apply_config_defaults(pipeline({"type": "print", "from": "rows"}), AppConfig())
-    assert not caplog.records
-    sink = {"type": "print", "from": "rows", "telemetry": {"event_time": {"column": "at", "unit": unit}}}
-    apply_config_defaults(pipeline(sink), AppConfig())
-    assert "print sink 'out': `telemetry.event_time` has no effect" in caplog.text
-
-
 def pipeline(sink: dict[str, Any]):
     source = {"type": "file", "path": "x", "format": "csv", "primary_key": "id"}
     return parse_pipeline(

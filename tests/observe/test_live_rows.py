@@ -75,6 +75,14 @@ def test_a_listener_gets_the_rows_that_are_kept():
         assert listener.take() == {}
 
 
+def test_rows_that_a_listener_has_not_taken_are_not_replaced():
+    shown = live()
+    with shown.listening(["a"]) as listener:
+        shown.of("a").offer(rows(1, 2))
+        shown.of("a").offer(rows(3))
+        assert listener.take()["a"].column("id").to_pylist() == [1, 2]
+
+
 def test_a_listener_with_a_rate_gets_more_than_those():
     clock = ManualClock()
     shown = live(clock)
@@ -92,6 +100,20 @@ def test_a_listener_that_selects_gets_whole_batches_up_to_a_limit():
     with shown.listening(["a"], whole=True) as listener:
         shown.of("a").offer(rows(*range(LARGEST + 5)))
         assert listener.take()["a"].num_rows == LARGEST
+
+
+def test_a_listener_that_selects_gets_one_batch_per_second():
+    clock = ManualClock()
+    shown = live(clock)
+    with shown.listening(["a"], whole=True) as listener:
+        shown.of("a").offer(rows(1))
+        listener.take()
+        clock.advance(0.5)
+        shown.of("a").offer(rows(2))
+        assert listener.take() == {}
+        clock.advance(0.5)
+        shown.of("a").offer(rows(3))
+        assert listener.take()["a"].column("id").to_pylist() == [3]
 
 
 def test_a_listener_that_stops_reading_holds_one_batch_and_slows_nobody_down():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from streamling.errors import StreamlingError
 from streamling.runtime.observed import ObservedRun
 from streamling.runtime.run import PipelineRun
 from tests.dataflow.test_sql_flows import pipeline, sql
@@ -126,3 +127,13 @@ def test_a_webhook_behind_a_rebatcher(bench):
         with running(bench, text, external_http_handler={"buffer_size": 1}) as run:
             eventually(lambda: blocked_ms(run, "twice", "hook") > 1000, 60)
             eventually(lambda: blocked_ms(run, "numbers", "twice") > 500, 60)
+
+
+def test_a_plugin_that_is_still_busy_at_the_end_is_counted(bench):
+    text = pipeline("", "out: {type: ledger, from: numbers, delay: 4.0}", ENDLESS)
+    run = bench.start(text, shutdown_budget_secs=1.0, drain_policy="fast")
+    eventually(lambda: (run.metrics.value("input_rows", "out") or 0) > 0, 60)
+    run.stop("enough", True)
+    with pytest.raises(StreamlingError, match="still busy after shutdown_budget_secs"):
+        finish(run)
+    assert run.metrics.value("shutdown_unflushed_plugin_dispatchers") == 1

@@ -27,3 +27,8 @@ def test_every_listed_metric_is_recorded() -> None:
     code = "".join(path.read_text() for path in (ROOT / "src").rglob("*.py") if path.name not in lists)
     recorded = metrics().keys() - {ROWS_DELTA}  # the push derives it from another one
     assert not [name for name in recorded if f'{name.removeprefix("df_")}"' not in code]
+
+
+def test_every_listed_metric_is_checked_by_a_test() -> None:
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert not [name for name in metrics() if f"{name.removeprefix('df_')}" not in tests]

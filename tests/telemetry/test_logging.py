@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from streamling.telemetry.logging import captured_warnings, configure_logging, logs_are_json
+from streamling.telemetry.logging import RunScope, captured_warnings, configure_logging, current_run, logs_are_json
 
 
 @pytest.fixture
@@ -35,6 +35,20 @@ def test_json_is_one_object_per_line_even_for_a_trace(logs):
     assert (record["level"], record["node"], record["message"]) == ("ERROR", "orders", "bad\nrow")
     assert "ValueError" in record["trace"]
     assert logs_are_json()
+
+
+def test_json_carries_pipeline_node_and_epoch(logs):
+    configure_logging("json", "info")
+    epochs = iter([None, 7])
+    token = current_run.set(RunScope("shop", lambda: next(epochs)))
+    try:
+        for message in ("before the first checkpoint", "later"):
+            logging.getLogger("streamling.node.orders").info(message)
+    finally:
+        current_run.reset(token)
+    first, second = (json.loads(line) for line in logs().splitlines())
+    assert (first["pipeline"], first["node"], first.get("epoch")) == ("shop", "orders", None)
+    assert (second["pipeline"], second["node"], second["epoch"]) == ("shop", "orders", 7)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from streamling.observe.row_filter import RowFilter
 from streamling.output.redaction import redact
 
 _POLL_SECONDS: Final = 0.1
-_MOST_PER_SECOND: Final = 10_000
+_MOST_PER_SECOND: Final = 1000
 #: of a request that names no rate
 _USUAL_PER_SECOND: Final = 100
 
@@ -67,7 +67,9 @@ def _per_second(text: str | None) -> float | None:
     except ValueError:
         number = 0.0
     if not 0 < number <= _MOST_PER_SECOND:
-        raise StreamlingError.user(f"the parameter 'per_second' is '{text}', which is not between 0 and 10000")
+        raise StreamlingError.user(
+            f"the parameter 'per_second' is '{text}', which is not between 0 and {_MOST_PER_SECOND}"
+        )
     return number
 
 

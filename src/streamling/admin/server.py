@@ -1,7 +1,7 @@
 """Serves the admin API of one run, on a thread of its own.
 
-The server starts after the first rows have arrived at a sink, or a little later: the packages that it needs must not
-delay them. A run that has ended before that never starts it.
+The server starts after the first rows have arrived at a sink, or two seconds after the start: the packages that it
+needs must not delay them. A job that ends by itself always has these two seconds: if it is shorter, it has no server.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,11 @@ _REQUEST_SECONDS: Final = 1
 class AdminServer:
     """The server of one run."""
 
-    def __init__(self, observe: Callable[[], ObservedRun], config: AppConfig, file: str, logs: LogBook) -> None:
+    def __init__(
+        self, observe: Callable[[], ObservedRun], config: AppConfig, file: str, logs: LogBook, *, bounded: bool
+    ) -> None:
+        """``bounded``: the run ends by itself."""
+        self._bounded = bounded
         self._observe = observe
         self._config = config
         self._file = file
@@ -53,7 +58,8 @@ class AdminServer:
 
     def first_rows(self) -> None:
         """The first rows have arrived at a sink."""
-        self._first_rows.set()
+        if not self._bounded:
+            self._first_rows.set()
 
     def stop(self) -> None:
         self._ended.set()
@@ -145,7 +151,8 @@ def admin_server(run: PipelineRun, session: SparkSession, config: AppConfig) -> 
     """The server of ``run`` while the block runs, unless the configuration turns it off."""
     logs = LogBook()
     logging.getLogger("streamling").addHandler(logs)
-    server = AdminServer(lambda: _observed(run, session, config), config, run.pipeline.file, logs)
+    observe = partial(_observed, run, session, config)
+    server = AdminServer(observe, config, run.pipeline.file, logs, bounded=run.bounded)
     if config.admin_api_enabled:
         server.start_soon()
     try:

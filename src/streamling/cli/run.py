@@ -24,6 +24,7 @@ from streamling.output.streams import stdout_for_data
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from streamling.admin.server import AdminServer
     from streamling.config import AppConfig
     from streamling.jvm.session import SparkRuntime
     from streamling.jvm.timings import Timings
@@ -147,7 +148,6 @@ def _run(
     debug: bool,
 ) -> int:
     from streamling.config import load_config
-    from streamling.observe.traces import reporting_traces
     from streamling.telemetry.logging import configure_logging
     from streamling.telemetry.reporting import is_reported, reporting_metrics
 
@@ -162,6 +162,8 @@ def _run(
         file = pipeline_file or config.pipeline_definition_location
         early = start(frozenset()) if _can_start_early(config, file) else None
         with timings.phase("read the pipeline"):
+            from streamling.admin.server import admin_server
+            from streamling.observe.traces import reporting_traces
             from streamling.runtime.app import App
 
             app = App.of(config)
@@ -197,8 +199,9 @@ def _run(
             with (
                 reporting_metrics(run.metrics, config, metrics_file, os.environ),
                 reporting_traces(run.observer.epochs, config, os.environ),
+                admin_server(run, session, config) as admin,
             ):
-                _flow(run, runtime, timings, config)
+                _flow(run, runtime, timings, config, admin)
     return ExitCode.OK
 
 
@@ -210,38 +213,36 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
     return None if is_local(config.spark.master) else WorkerCheck(session, needs_python=run.needs_python_workers)
 
 
-def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig) -> None:
+def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
     """Run until the end."""
-    from streamling.admin.server import admin_server
     from streamling.cli.watch import show_progress
 
-    with admin_server(run, runtime.session(), config) as admin:
+    def on_first_rows() -> None:
+        timings.mark("first rows at a sink")
+        admin.first_rows()
 
-        def on_first_rows() -> None:
-            timings.mark("first rows at a sink")
-            admin.first_rows()
-
-        run.on_first_rows(on_first_rows)
-        with show_progress(run), _prefer_jvm_failure(runtime), _prepare_next_start(runtime):
-            run.start()
-            log.info("%s is running (%s)", run.pipeline.file, config.application_id)
-            _wait(run, tolerant=config.preview_tolerant_mode)
+    run.on_first_rows(on_first_rows)
+    with show_progress(run), _prefer_jvm_failure(runtime), _prepare_next_start(runtime):
+        run.start()
+        log.info("%s is running (%s)", run.pipeline.file, config.application_id)
+        _wait(run, tolerant=config.preview_tolerant_mode)
     written = run.summary()
     reason = f": {run.stop_reason}" if run.stop_reason else ""
     log.info("finished%s%s", reason, f"; rows: {written}" if written else "")
 
 
 def _wait(run: PipelineRun, *, tolerant: bool) -> None:
-    """Wait for the end. With ``tolerant``, a failure is raised only when the process is asked to stop: until then, the
-    admin API reports it."""
+    """Wait for the end. With ``tolerant``, also wait for a signal: until then, the admin API shows the rows and the
+    failure of the run."""
     try:
         run.wait()
     except StreamlingError as error:
-        if not tolerant:
-            raise
-        log.error("%s (preview_tolerant_mode: the process waits for a signal)", error)
-        run.wait_for_stop()
+        if tolerant:
+            log.error("%s (preview_tolerant_mode: the process waits for a signal)", error)
+            run.wait_for_stop()
         raise
+    if tolerant:
+        run.wait_for_stop()
 
 
 @contextmanager

@@ -31,7 +31,7 @@ _KINDS: Final = {"i": "\x1b[32m+I\x1b[0m ", "u": "\x1b[33m+U\x1b[0m ", "d": "\x1
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N rows.")
 @click.option(
     "--rate",
-    type=click.IntRange(1, 10_000),
+    type=click.IntRange(1, 1000),
     default=100,
     show_default=True,
     help="Most rows per second; others are skipped.",

@@ -155,8 +155,7 @@ class CoreConfig(Section):
     )
     preview_tolerant_mode: bool = Field(
         default=False,
-        description="Keep the process and its admin API after a failure, so that the error can be read at "
-        "`/admin/error`.",
+        description="Keep the process and its admin API when the pipeline has ended or failed, until a signal arrives.",
     )
 
     live_data_inspect_enabled: bool = Field(

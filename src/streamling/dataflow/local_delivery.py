@@ -7,7 +7,7 @@ consumer; a sink that Spark writes may add its own part. What follows receives t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import FrameStep, Outlet, Step
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
+from streamling.errors import StreamlingError
 from streamling.observe.activity import Edge, passing
 from streamling.plugins.operators import LocalPlan, Stream
 from streamling.spark.counting import row_count
@@ -145,8 +146,9 @@ class _ShownPart:
         """Evaluate the plan once more if somebody watches the node."""
         outlet, rows = self._part.outlet, self._part.rows
         if outlet.is_watched and (plan := self._plan()) is not None:
-            batch = rows.run(lambda: plan.to_arrow(messages))
-            outlet.show(Rows(rows.session, batches=[batch]))
+            with suppress(StreamlingError):  # the rows have been delivered: this must not stop the pipeline
+                batch = rows.run(lambda: plan.to_arrow(messages))
+                outlet.show(Rows(rows.session, batches=[batch]))
 
 
 def _parts(part: _Part) -> list[_Part]:

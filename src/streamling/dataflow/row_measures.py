@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -106,15 +107,23 @@ class RowMeasures:
 
     def collect(self) -> None:
         """Record what Spark has reported in the meantime."""
+        if not self._pending:
+            return
+        from py4j.protocol import Py4JError
+
+        with suppress(Py4JError, OSError):  # a JVM that has died reports nothing more
+            for row, contents in self._taken():
+                values = [None if row.isNullAt(number) else float(row.get(number)) for number in range(row.length())]
+                if values:
+                    self._record(values, contents)
+
+    def _taken(self) -> list[tuple[Any, _Contents]]:
+        """The reports that have arrived."""
         with self._lock:
             pending: list[Any] = self._pending
             done = [each for each in pending if each[0]._jo is not None and each[0]._jo.future().isCompleted()]
             self._pending = [each for each in pending if each not in done]
-        for observation, contents in done:
-            row = observation._jo.getRow()
-            if row.length():
-                values = [None if row.isNullAt(number) else float(row.get(number)) for number in range(row.length())]
-                self._record(values, contents)
+        return [(observation._jo.getRow(), contents) for observation, contents in done]
 
     def record(self, values: Sequence[_Value]) -> None:
         """Record the aggregates of a plan that the driver has evaluated."""

@@ -27,14 +27,12 @@ class Listener:
 
     def __init__(self, per_second: float | None, whole: bool) -> None:
         """``per_second`` are the rows of each node that it gets; None: only those that are kept anyway. ``whole``: it
-        gets as many rows of a batch as possible, because it selects among them."""
+        gets as many rows of one batch per second as possible, because it selects among them."""
         self._per_second = per_second
         self._whole = whole
         self._waiting: dict[str, pa.RecordBatch] = {}
         self._last: dict[str, float] = {}
         self._lock = threading.Lock()
-        #: rows that were not handed over because earlier ones had not been taken
-        self.skipped = 0
 
     @property
     def takes_kept_rows(self) -> bool:
@@ -44,18 +42,16 @@ class Listener:
         """How many rows of the next batch of ``node`` it takes."""
         if self.takes_kept_rows or node in self._waiting:
             return 0
-        if self._whole:
-            return LARGEST
         passed = min(1.0, now - self._last.get(node, 0.0))
+        if self._whole:
+            return LARGEST if passed == 1.0 else 0
         return min(LARGEST, int(passed * (self._per_second or 0.0)))
 
     def offer(self, node: str, rows: pa.RecordBatch, now: float) -> None:
         with self._lock:
-            if node in self._waiting:
-                self.skipped += rows.num_rows
-                return
-            self._waiting[node] = rows
-            self._last[node] = now
+            if node not in self._waiting:
+                self._waiting[node] = rows
+                self._last[node] = now
 
     def take(self) -> Mapping[str, pa.RecordBatch]:
         """What has arrived since the last call, by node."""
@@ -99,12 +95,13 @@ class NodeRows:
         now = self._now()
         self._next_job = now + job_seconds * _JOB_SHARE
         kept = self._keep(rows, now)
-        for listener in self._listeners:
-            count = listener.wanted(self._node, now)
+        counts = {listener: listener.wanted(self._node, now) for listener in self._listeners}
+        copy = _copied(rows.slice(0, most)) if (most := max(counts.values(), default=0)) else None
+        for listener, count in counts.items():
             if listener.takes_kept_rows and kept is not None:
                 listener.offer(self._node, kept, now)
-            elif count:
-                listener.offer(self._node, _copied(rows.slice(0, count)), now)
+            elif count and copy is not None:
+                listener.offer(self._node, copy.slice(0, count), now)
 
     def stored(self) -> list[pa.RecordBatch]:
         """The rows that are kept, newest batch first."""

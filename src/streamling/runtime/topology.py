@@ -16,10 +16,9 @@ from streamling.planning.description import shown_options
 from streamling.plugins.operators import Progress
 from streamling.runtime.run import PipelineRun
 
-#: fields that do not change while a pipeline runs
-CONSTANT: Final = ("schema", "definition", "description")
 #: a node waits if it does so for at least this share of its time
 _WAITS: Final = 0.5
+_FRESH_SECONDS: Final = 0.5
 
 
 class Topology:
@@ -29,10 +28,20 @@ class Topology:
         self._run = run
         self._began = time.monotonic()
         self._history = History(self._began)
+        #: the last descriptions, with and without fields that never change, and when they were made
+        self._last: dict[bool, tuple[float, dict[str, Any]]] = {}
 
     def nodes_and_history(self, *, full: bool) -> dict[str, Any]:
-        """Nodes, edges and history; without ``full``, nodes have no fields that never change."""
+        """Nodes, edges and history; without ``full``, nodes have no fields that never change. Clients that ask within
+        half a second get the same."""
         now = time.monotonic()
+        made, described = self._last.get(full, (0.0, {}))
+        if now - made < _FRESH_SECONDS:
+            return described
+        self._last[full] = now, self._described(now, full=full)
+        return self._last[full][1]
+
+    def _described(self, now: float, *, full: bool) -> dict[str, Any]:
         sample = self._sample(now)
         window = Window(self._history.add(sample), sample)
         nodes = [self._node(node, window, full=full) for node in self._run.pipeline]

@@ -10,7 +10,8 @@ import pytest
 from streamling.dev.topics import Message
 from streamling.telemetry.metrics import Distribution
 from tests.connectors.kafka.source_driver import KafkaBench, Topic
-from tests.harness.pipelines import eventually
+from tests.dataflow.test_sql_flows import pipeline
+from tests.harness.pipelines import Bench, eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -94,3 +95,16 @@ def test_rows_of_a_topic_can_be_watched_above_and_below_sql(spark, kafka, regist
     finally:
         run.stop("enough")
         run.wait()
+
+
+def test_the_time_to_write_a_batch_is_recorded_unless_it_is_denied(spark, kafka, registry):
+    bench = Bench(spark)
+    text = pipeline("", "out: {type: kafka, from: numbers, topic: measured, data_format: json}")
+    settings = {"kafka_sink": {"brokers": kafka.brokers}}
+    run = bench.run(text, **settings)
+    assert run.metrics.value("kafka_producer.msg_encode_latency", "out") is None
+    bench = Bench(spark)
+    run = bench.run(text, open_telemetry_metrics={"metric_deny_list": []}, **settings)
+    latency = run.metrics.value("kafka_producer.msg_encode_latency", "out")
+    assert isinstance(latency, Distribution)
+    assert latency.count == 10

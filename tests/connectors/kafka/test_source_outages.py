@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -25,22 +26,26 @@ def bench(spark, kafka, registry) -> KafkaBench:
 def test_a_broker_outage_stops_neither_a_running_pipeline_nor_one_that_starts(
     spark, kafka, registry, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     running, starting = (KafkaBench(spark, kafka, registry) for _ in range(2))
     topics = [bench.topic() for bench in (running, starting)]
     for topic in topics:
         topic.write(ORDERS, {"id": 1})
     running.settings = {"consumer_fetch_timeout_sec": 5}
-    starting.sections["startup_timeout_sec"] = 60
+    starting.sections["startup_timeout_sec"] = 120
     first = running.begin(topics[0])
     eventually(lambda: rows_in(first) == 1)
     kafka.kill()
     try:
         second = starting.begin(topics[1])
         eventually(lambda: "cannot connect to the Kafka brokers" in caplog.text, 60)
+        silence = f"the brokers of the topic '{topics[0].name}' do not respond; attempt 1, retrying"
+        eventually(lambda: silence in caplog.text, 60)
     finally:
         kafka.start()
     topics[0].write(ORDERS, {"id": 2})
     assert [row["id"] for row in running.collected(first, 2)] == [1, 2]
+    assert "kafka source 'rows': recovered after" in caplog.text
     assert [row["id"] for row in starting.collected(second, 1)] == [1]
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.batch_options import BatchSize, end_offsets
-from streamling.connectors.kafka.decode.errors import broker_error
+from streamling.connectors.kafka.decode.errors import reading_error
 from streamling.connectors.kafka.errors import error_text
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.offsets import Offsets
@@ -95,19 +95,16 @@ class KafkaStream(Stream):
     def next(self, timeout: float) -> StreamBatch | None:
         from py4j.protocol import Py4JJavaError
 
-        reading = self._reading
+        topic = self._reading.offsets.topic
         try:
             if self._is_behind:
                 return self._large_batch()
             return self._small_batch(timeout)
         except Py4JJavaError as error:
-            if (translated := broker_error(error_text(error), reading.offsets.topic)) is not None:
-                raise translated from None
-            raise reading.admin.translate_error(error, reading.offsets.topic) from None
+            restart = reading_error(error_text(error), topic)
+            raise restart or _restart_if_retriable(self._reading.admin.translate_error(error, topic)) from None
         except StreamlingError as error:
-            if error.retriable:
-                raise StreamRestart(error.message, retriable=True) from None
-            raise
+            raise _restart_if_retriable(error) from None
 
     def wake(self) -> None:
         with self._lock:
@@ -177,3 +174,7 @@ class KafkaStream(Stream):
             self._buffer.seek(self.offsets)
         self._has_moved = False
         return self._buffer
+
+
+def _restart_if_retriable(error: StreamlingError) -> StreamlingError:
+    return StreamRestart(error.message, retriable=True) if error.retriable else error

@@ -15,7 +15,6 @@ _READING = (
     "kafka010.consumer.",
     "kafka010.KafkaOffsetReader",
     "KafkaDataConsumer",
-    "streamling.MessageReader",
 )
 _NEW_PARTITIONS = "NewPartitionsException"
 _MOVED = (
@@ -45,9 +44,13 @@ def is_undecodable(text: str) -> bool:
 
 
 def broker_error(text: str, topic: str) -> StreamlingError | None:
-    """Return the error if the reading side failed and a new stream may recover."""
-    if not any(name in text for name in _READING):
-        return None
+    """Return the error if the reading side failed and a new stream may recover. ``text`` is that of any exception of a
+    plan."""
+    return reading_error(text, topic) if any(name in text for name in _READING) else None
+
+
+def reading_error(text: str, topic: str) -> StreamRestart | None:
+    """Return the error if a new stream may recover. ``text`` is that of an exception of the reading side."""
     if _NEW_PARTITIONS in text:
         return StreamRestart(f"the topic '{topic}' has new partitions")
     if any(word in text for word in _MOVED):

@@ -36,6 +36,8 @@ public final class MessageReader implements Runnable {
   private static final Map READERS = new HashMap();
 
   private static final Duration POLL = Duration.ofSeconds(1);
+  /** Only needed for a topic that the consumer no longer knows. */
+  private static final Duration METADATA = Duration.ofSeconds(2);
   /** Time between two checks of brokers and topics. */
   private static final long CHECK_NANOS = 1_000_000_000L;
   /** Time for which a consumer without a stream is kept: a stream that is restarted uses it again. */
@@ -245,12 +247,21 @@ public final class MessageReader implements Runnable {
     Subscription[] all = (Subscription[]) new HashSet(owners.values()).toArray(new Subscription[0]);
     for (int number = 0; number < all.length; number++) {
       Subscription subscription = all[number];
-      List partitions = consumer.partitionsFor(subscription.topic);
-      if (partitions == null || partitions.isEmpty()) {
+      int partitions = partitionCount(subscription);
+      if (partitions == 0) {
         fail(subscription, new UnknownTopicOrPartitionException("the topic does not exist"));
-      } else if (subscription.isWhole && partitions.size() > subscription.partitions().size()) {
+      } else if (subscription.isWhole && partitions > subscription.partitions().size()) {
         fail(subscription, new NewPartitionsException());
       }
+    }
+  }
+
+  private int partitionCount(Subscription subscription) {
+    try {
+      List partitions = consumer.partitionsFor(subscription.topic, METADATA);
+      return partitions == null ? 0 : partitions.size();
+    } catch (TimeoutException unavailable) {
+      return subscription.partitions().size(); // not known at the moment
     }
   }
 
