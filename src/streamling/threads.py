@@ -1,4 +1,4 @@
-"""Threads that belong to whoever started them."""
+"""Threads that run in the context of their creator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 
 class ContextThread(threading.Thread):
-    """A daemon thread that runs in a copy of the context in which it was created, as Python 3.14 can do by itself: log
-    lines of several pipelines in one process can then be told apart."""
+    """A daemon thread that runs in a copy of the context in which it was created, as Python 3.14 can do by itself. With
+    it, each log line of a process with several pipelines names its pipeline."""
 
     def __init__(self, target: Callable[[], None], name: str) -> None:
         super().__init__(name=name, daemon=True)

@@ -78,7 +78,7 @@ def test_pause_resume_and_update_continue_from_the_stored_position(server, clien
     client.request("DELETE", path)
 
 
-def test_delete_keeps_the_position_unless_told_otherwise(server, client, name, orders):
+def test_delete_keeps_the_position_unless_its_deletion_is_requested(server, client, name, orders):
     write_csv(orders / "1.csv", range(2))
     path, definition = f"/pipelines/default/{name}", csv_to_print(f"{orders}/*.csv", name)
 

@@ -88,7 +88,7 @@ def test_a_change_to_the_same_is_no_change(catalogue):
     before = catalogue.create(ORDERS, spec(), ALICE)
     assert catalogue.put(ORDERS, spec(), ALICE) == before
     assert catalogue.set_desired(ORDERS, "running", ALICE) == before
-    assert [entry.action for entry in catalogue.audit(10)] == ["create"]
+    assert [entry.action for entry in catalogue.audit.newest(10)] == ["create"]
 
 
 def test_a_name_can_be_created_once(catalogue):
@@ -168,12 +168,12 @@ def test_pipelines_of_a_folder_belong_to_their_files(catalogue):
 def test_the_audit_log_says_who_changed_what(catalogue):
     catalogue.create(ORDERS, spec(), ALICE)
     catalogue.put(ORDERS, spec("a", size="s"), Actor("bob"))
-    catalogue.log("set secret", ALICE, "password")
-    newest, changed, created = catalogue.audit(10)
+    catalogue.audit.record("set secret", "alice", "password")
+    newest, changed, created = catalogue.audit.newest(10)
     assert (newest.actor, newest.action, newest.name) == ("alice", "set secret", "password")
     assert (changed.actor, changed.action, changed.generation, changed.detail) == ("bob", "put", 2, "definition, size")
     assert (created.action, created.namespace, created.name) == ("create", "default", "orders")
-    assert [entry.action for entry in catalogue.audit(1)] == ["set secret"]
+    assert [entry.action for entry in catalogue.audit.newest(1)] == ["set secret"]
 
 
 def test_a_transaction_that_fails_changes_nothing(catalogue, database):

@@ -100,6 +100,7 @@ def test_good_pipelines_keep_delivering_beside_every_kind_of_bad_one(server, tmp
         }
         for name, definition in bad.items():
             assert client.create(name, definition).status == 201
+        assert client.create("alone", hanging(orders, hook.url), isolation="process", size="xs").status == 201
         unreachable = client.create("unreachable", UNREACHABLE, config={"kafka_source": {"brokers": "127.0.0.1:9"}})
         assert unreachable.status == 201, unreachable.text
         deliver()
@@ -115,14 +116,21 @@ def test_good_pipelines_keep_delivering_beside_every_kind_of_bad_one(server, tmp
             assert not found["ready"]
         server.eventually(lambda: "waits for" in client.pipeline("hangs")["reason"])
         assert "hook" in client.pipeline("hangs")["reason"]
+        late = client.post("/pipelines/default/hangs/checkpoint?timeout=0.5")
+        assert (late.status, late.error["code"]) == (504, "timeout")
         deliver()
         assert client.get("/healthz", prefix="").status == 200
         assert {client.state(f"good-{n}") for n in range(GOOD)} == {"running"}
         assert {client.pipeline(f"good-{n}")["restarts"] for n in range(GOOD)} == {0}
         # a sink that hangs does not hold up what concerns others
-        client.post("/pipelines/default/hangs/pause")
+        server.eventually(lambda: client.state("alone") == "running")
+        for name in ("hangs", "alone"):
+            client.post(f"/pipelines/default/{name}/pause")
         client.post("/pipelines/default/good-0/restart")
         deliver()
+        server.eventually(lambda: client.state("alone") == "paused")  # a process of its own is killed
+        assert "exit code -9" in client.pipeline("alone")["error"]
+        assert client.state("hangs") == "pausing"
         released.set()
         server.eventually(lambda: client.state("hangs") == "paused")
     assert server.terminate() == 0, server.log()[-3000:]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any
 
+from streamling.serve.audit import AuditLog
 from streamling.serve.database import Database, Execute
 from streamling.serve.errors import Refused
 from streamling.serve.model import (
@@ -23,11 +24,18 @@ from streamling.serve.model import (
     Specification,
     StateOnDelete,
 )
+from streamling.serve.preconditions import (
+    being_deleted_error,
+    changeable,
+    check_changeable,
+    check_etag,
+    check_owner,
+    existing,
+    exists_error,
+)
 
 #: fields of a specification whose change replaces a running pipeline
 _REPLACING = ("definition", "config", "size", "isolation")
-#: entries of the audit log that are kept
-_AUDIT_ENTRIES = 100_000
 
 
 @dataclass(frozen=True)
@@ -38,23 +46,13 @@ class Actor:
     managed_by: ManagedBy = "api"
 
 
-@dataclass(frozen=True)
-class AuditEntry:
-    at: str
-    actor: str
-    action: str
-    namespace: str
-    name: str
-    generation: int | None
-    detail: str
-
-
 class Catalogue:
     """The records, in memory and in the database. All methods may be called from any thread."""
 
     def __init__(self, database: Database, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._database = database
         self._now = now
+        self.audit = AuditLog(database, now)
         self._lock = threading.Lock()
         #: None after a failed transaction, of which nobody knows whether it was committed
         self._records: dict[PipelineKey, PipelineRecord] | None = None
@@ -70,7 +68,7 @@ class Catalogue:
     def get(self, key: PipelineKey) -> PipelineRecord:
         """The record of ``key``; raises if there is none."""
         with self._lock:
-            return _existing(self._loaded().get(key), key)
+            return existing(self._loaded().get(key), key)
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -81,7 +79,7 @@ class Catalogue:
 
         def create(before: PipelineRecord | None) -> PipelineRecord:
             if before is not None:
-                raise _exists(before)
+                raise exists_error(before)
             return self._new(key, wanted, actor, problem)
 
         return self._change(key, "create", actor, create)
@@ -104,10 +102,10 @@ class Catalogue:
                 raise Refused(
                     "changed", f"the pipeline '{key}' already exists", "leave out If-None-Match to replace it"
                 )
-            _check_etag(before, key, etag)
+            check_etag(before, key, etag)
             if before is None:
                 return self._new(key, wanted, actor, problem)
-            _check_changeable(before, actor)
+            check_changeable(before, actor.managed_by)
             return self._replaced(before, wanted, problem)
 
         return self._change(key, "put", actor, put)
@@ -117,7 +115,7 @@ class Catalogue:
         action = "pause" if desired == "paused" else "resume"
 
         def change(before: PipelineRecord | None) -> PipelineRecord:
-            found = _changeable(before, key, actor)
+            found = changeable(before, key, actor.managed_by)
             return found if found.desired == desired else self._next(found, desired=desired)
 
         return self._change(key, action, actor, change)
@@ -126,9 +124,9 @@ class Catalogue:
         """Replace the running pipeline by a new run of the same version, also one that has failed or finished."""
 
         def change(before: PipelineRecord | None) -> PipelineRecord:
-            found = _existing(before, key)
+            found = existing(before, key)
             if found.deleting is not None:
-                raise _is_being_deleted(found)
+                raise being_deleted_error(found)
             return self._next(found, revision=found.revision + 1)
 
         return self._change(key, "restart", actor, change)
@@ -137,9 +135,9 @@ class Catalogue:
         """Request the deletion; `remove` follows when the pipeline has stopped."""
 
         def change(before: PipelineRecord | None) -> PipelineRecord:
-            found = _existing(before, key)
-            _check_etag(found, key, etag)
-            _check_owner(found, actor)
+            found = existing(before, key)
+            check_etag(found, key, etag)
+            check_owner(found, actor.managed_by)
             return found if found.deleting == state else self._next(found, deleting=state)
 
         return self._change(key, f"delete ({state} state)", actor, change)
@@ -153,25 +151,9 @@ class Catalogue:
                 return
             with self._transaction() as execute:
                 execute("DELETE FROM {pipelines} WHERE namespace = %s AND name = %s", key)
-                self._log(execute, "removed", Actor("streamling"), record, "")
+                self.audit.add(execute, "removed", "streamling", key, record.generation)
             del records[key]
         self.on_change()
-
-    # ── audit log ───────────────────────────────────────────────────────────────────────────────────────────
-
-    def audit(self, limit: int) -> list[AuditEntry]:
-        """The newest entries, newest first."""
-        with self._database.transaction() as execute:
-            rows = execute(
-                "SELECT at, actor, action, namespace, name, generation, detail FROM {audit} ORDER BY id DESC LIMIT %s",
-                (limit,),
-            )
-        return [AuditEntry(*row) for row in rows]
-
-    def log(self, action: str, actor: Actor, name: str) -> None:
-        """Record a change of something other than a pipeline, such as a secret."""
-        with self._database.transaction() as execute:
-            self._insert(execute, action, actor, PipelineKey("", name), None, "")
 
     # ── one change ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,7 +172,8 @@ class Catalogue:
                 return after
             with self._transaction() as execute:
                 self._store(execute, after)
-                self._log(execute, action, actor, after, ", ".join(_changed_fields(before, after)))
+                detail = ", ".join(_changed_fields(before, after))
+                self.audit.add(execute, action, actor.name, key, after.generation, detail)
             records[key] = after
         self.on_change()
         return after
@@ -221,19 +204,6 @@ class Catalogue:
             (*record.key, record.generation, record.model_dump_json()),
         )
 
-    def _log(self, execute: Execute, action: str, actor: Actor, record: PipelineRecord, detail: str) -> None:
-        self._insert(execute, action, actor, record.key, record.generation, detail)
-
-    def _insert(
-        self, execute: Execute, action: str, actor: Actor, key: PipelineKey, generation: int | None, detail: str
-    ) -> None:
-        execute(
-            "INSERT INTO {audit} (at, actor, action, namespace, name, generation, detail) "
-            "VALUES (%s, %s, %s, %s, %s, %s, %s)",
-            (self._now().isoformat(), actor.name, action, *key, generation, detail),
-        )
-        execute("DELETE FROM {audit} WHERE id <= (SELECT max(id) FROM {audit}) - %s", (_AUDIT_ENTRIES,))
-
     # ── records ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _new(self, key: PipelineKey, wanted: Specification, actor: Actor, problem: str | None) -> PipelineRecord:
@@ -262,50 +232,7 @@ class Catalogue:
         return record.model_copy(update={**changes, "generation": record.generation + 1, "updated_at": self._now()})
 
 
-def _existing(record: PipelineRecord | None, key: PipelineKey) -> PipelineRecord:
-    if record is None:
-        raise Refused("not_found", f"there is no pipeline '{key}'")
-    return record
-
-
-def _changeable(record: PipelineRecord | None, key: PipelineKey, actor: Actor) -> PipelineRecord:
-    found = _existing(record, key)
-    _check_changeable(found, actor)
-    return found
-
-
-def _check_changeable(record: PipelineRecord, actor: Actor) -> None:
-    if record.deleting is not None:
-        raise _is_being_deleted(record)
-    _check_owner(record, actor)
-
-
-def _check_owner(record: PipelineRecord, actor: Actor) -> None:
-    if record.managed_by != actor.managed_by:
-        where = "a file of the server's folder" if record.managed_by == "dir" else "the API"
-        raise Refused(
-            "managed", f"the pipeline '{record.key}' is managed by {where}", "change it there, or use another name"
-        )
-
-
-def _check_etag(record: PipelineRecord | None, key: PipelineKey, etag: str | None) -> None:
-    if etag is None or (record is not None and etag in ("*", record.etag)):
-        return
-    found = f"has been changed: its version is now {record.etag}" if record is not None else "does not exist"
-    raise Refused("changed", f"the pipeline '{key}' {found}", "read it again and repeat the change on that version")
-
-
-def _exists(record: PipelineRecord) -> Refused:
-    if record.deleting is not None:
-        return _is_being_deleted(record)
-    return Refused("exists", f"the pipeline '{record.key}' already exists", "use PUT to replace it, or another name")
-
-
-def _is_being_deleted(record: PipelineRecord) -> Refused:
-    return Refused("deleting", f"the pipeline '{record.key}' is being deleted", "wait until it is gone")
-
-
 def _changed_fields(before: PipelineRecord | None, after: PipelineRecord) -> Iterable[str]:
-    """Names of the fields that a client has changed; values may be long, or secret."""
+    """Names of the fields that a client has changed."""
     names = (*_REPLACING, "desired", "deleting")
     return [name for name in names if before is not None and getattr(before, name) != getattr(after, name)]

@@ -66,7 +66,7 @@ class PipelineFolder:
             self._put(key, file)
         for key, record in self._catalogue.records().items():
             if record.managed_by == "dir" and record.deleting is None and key not in files:
-                log.info("the file of '%s' is gone: the pipeline is deleted, its state is kept", key)
+                log.info("the file of '%s' was removed: the pipeline is deleted, its state is kept", key)
                 self._catalogue.delete(key, "keep", _ACTOR)
         self._seen = None if self._refused else found
 

@@ -110,14 +110,16 @@ class Reconciler:
             self._woken.clear()
             try:
                 self._pass(self._records())
+                pause = self._pause()
             except Exception:
                 log.exception("the reconciler failed and tries again")
-            self._woken.wait(self._pause())
+                pause = _PASS_SECONDS
+            self._woken.wait(pause)
 
     def _pause(self) -> float:
         """Seconds until the next pass: few while a pipeline that was just started may become ready."""
         recently = self._clock() - _CONNECTING_SECONDS
-        found = (entry.actual for entry in self._entries.values())
+        found = [entry.actual for entry in list(self._entries.values())]
         connecting = any(each.state is State.RUNNING and not each.ready and each.since > recently for each in found)
         return _CONNECTING_PASS_SECONDS if connecting else _PASS_SECONDS
 
@@ -130,7 +132,8 @@ class Reconciler:
         return self._last_records
 
     def _pass(self, records: Mapping[PipelineKey, PipelineRecord]) -> None:
-        for key in [*records, *(key for key in self._entries if key not in records)]:
+        # a copy: threads that remove pipelines change it
+        for key in [*records, *(key for key in list(self._entries) if key not in records)]:
             now = self._clock()
             entry = self._entries.setdefault(key, _Entry(Actual(since=now)))
             try:
@@ -156,7 +159,7 @@ class Reconciler:
             return
         if entry.is_removing:
             return
-        action, after = decide(_wish(record), entry.actual, now)
+        action, entry.actual = decide(_wish(record), entry.actual, now)
         if action is Action.LOAD and record is not None:
             entry.handle = self._runtimes[record.isolation].load(spec_of(record), self.wake)
         elif action is Action.UNLOAD and entry.handle is not None:
@@ -164,7 +167,6 @@ class Reconciler:
         elif action is Action.REMOVE:
             entry.is_removing = True
             self._removals.run(partial(self._remove, key, record, entry), f"remove {key}")
-        entry.actual = after
 
     def _stop(self, entry: _Entry, now: float) -> None:
         """Drain a pipeline because the server stops. One that still starts has read nothing: it is not waited for."""

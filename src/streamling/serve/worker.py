@@ -29,7 +29,7 @@ _REPORT_SECONDS = 1.0
 
 
 class Worker:
-    """Runs one pipeline and speaks with the server."""
+    """Runs one pipeline as the server commands."""
 
     def __init__(self, commands: IO[bytes], reports: IO[bytes]) -> None:
         self._commands = commands
@@ -48,7 +48,7 @@ class Worker:
 
     def run(self) -> None:
         """Report until the pipeline has ended."""
-        threading.Thread(target=self._obey, name="commands", daemon=True).start()
+        threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
         last = None
         while True:
             self._changed.clear()
@@ -63,7 +63,7 @@ class Worker:
                 return
             self._changed.wait(_REPORT_SECONDS)
 
-    def _obey(self) -> None:
+    def _read_commands(self) -> None:
         for line in self._commands:
             command = json.loads(line)
             if "unload" in command:

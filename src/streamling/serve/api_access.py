@@ -1,0 +1,41 @@
+"""Who sends a request, and which pipeline it names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+
+from streamling.serve.access import Principal
+from streamling.serve.api_errors import ApiError
+from streamling.serve.config import Role
+from streamling.serve.errors import Refused
+from streamling.serve.model import PipelineKey
+
+
+def _require(role: Role) -> Callable[[Request], Principal]:
+    def check(request: Request) -> Principal:
+        principal: Principal = request.scope["principal"]
+        if not principal.may(role):
+            raise ApiError(403, "forbidden", f"'{principal.name}' has the role {principal.role}, this needs {role}")
+        return principal
+
+    return check
+
+
+Viewer = Annotated[Principal, Depends(_require("viewer"))]
+Operator = Annotated[Principal, Depends(_require("operator"))]
+Admin = Annotated[Principal, Depends(_require("admin"))]
+
+
+def _visible_key(request: Request, namespace: Annotated[str, Path()], name: Annotated[str, Path()]) -> PipelineKey:
+    """The pipeline of the path; a namespace that is not the client's looks as if it did not exist."""
+    principal: Principal = request.scope["principal"]
+    key = PipelineKey(namespace, name)
+    if not principal.sees(namespace):
+        raise Refused("not_found", f"there is no pipeline '{key}'")
+    return key
+
+
+Key = Annotated[PipelineKey, Depends(_visible_key)]
