@@ -35,6 +35,10 @@ class Visit:
         self.page.goto(f"{self.address}/console/{fragment}")
         return self.page
 
+    def check(self) -> None:
+        """Raise if anything has gone wrong in the page."""
+        assert self.errors == []
+
     def violations(self) -> list[str]:
         """What axe finds on the current screen."""
         # evaluated by the debugger, which the content security policy does not restrict
@@ -67,7 +71,7 @@ def visiting(
     height: int = 900,
     scheme: Scheme = "light",
 ) -> Iterator[Visit]:
-    """A fresh page; at the end, nothing may have gone wrong in it."""
+    """A page without history; nothing may have gone wrong in it, see `Visit.check`."""
     context = browser.new_context(
         viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
     )
@@ -82,6 +86,6 @@ def visiting(
         page.add_init_script(f"sessionStorage.setItem('streamling.token', {json.dumps(token)})")
     try:
         yield visit
+        visit.check()
     finally:
         context.close()
-    assert visit.errors == []

@@ -1,6 +1,6 @@
 // Epochs over time: how long each took, in which phase, and which node was late.
 import { get } from "../api.js";
-import { cell, clock, milliseconds } from "../format.js";
+import { cell, clock, milliseconds, since } from "../format.js";
 import { usePolling } from "../hooks.js";
 import { Empty, ErrorBox, html, StateBadge, useState } from "../ui.js";
 
@@ -82,7 +82,7 @@ export function Epochs({ base }) {
         <th scope="row"><button type="button" class="link" aria-pressed=${each === epoch ? "true" : "false"}
           onClick=${() => setChosen(each.epoch)}>${each.epoch}</button></th>
         <td><${StateBadge} state=${each.status} /></td><td class="time">${clock(each.started_at)}</td>
-        <td class="number">${milliseconds(each.duration_ms)}</td><td><${PhaseBar} epoch=${each} longest=${longest} /></td>
+        <td class="number">${each.status === "running" ? `${since(each.started_at)} so far` : milliseconds(each.duration_ms)}</td><td><${PhaseBar} epoch=${each} longest=${longest} /></td>
         <td>${lateOf(each)}</td></tr>`)}</tbody></table></div>
     <section class="epoch-detail" aria-label="Epoch ${epoch.epoch}"><h3>Epoch ${epoch.epoch}${chosen === null ? " (newest)" : ""}</h3>
       <dl class="pairs">${PHASES.map(([key, name, text]) => html`<dt key=${`${key}t`}><span class="phase ${name}" />${name}</dt>

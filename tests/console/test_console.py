@@ -1,15 +1,18 @@
-"""The console of `streamling serve`, in a real browser, with real pipelines."""
+"""The console in a real browser, with real pipelines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.console import single_run
 from tests.console.chromium import browser as started_browser
 from tests.console.fleet import CROWD, OPERATOR, SCRIPT, Fleet, start
+from tests.console.single_run import running
 from tests.console.visit import Visit, visiting
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -32,10 +35,18 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     started.server.kill()
 
 
-@pytest.fixture
-def visit(browser: Browser, fleet: Fleet) -> Iterator[Visit]:
+@pytest.fixture(scope="module")
+def shared_visit(browser: Browser, fleet: Fleet) -> Iterator[Visit]:
     with visiting(browser, fleet.address, token=OPERATOR) as opened:
         yield opened
+
+
+@pytest.fixture
+def visit(shared_visit: Visit) -> Iterator[Visit]:
+    """One page for many tests, as a user has one: a new one takes a second of CPU time."""
+    shared_visit.open("#/nothing")  # leaves the screen of the last test
+    yield shared_visit
+    shared_visit.check()
 
 
 def row(page: Page, name: str):
@@ -267,6 +278,9 @@ def test_the_theme_can_be_changed_and_is_kept(visit: Visit) -> None:
     page.reload()
     expect(page.get_by_role("button", name="Theme: dark")).to_be_visible()
     assert page.evaluate(background) == dark
+    page.get_by_role("button", name="Theme: dark").click()
+    page.get_by_role("button", name="Theme: light").click()
+    assert page.evaluate(background) == light
 
 
 # ── many pipelines ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -287,3 +301,28 @@ def test_five_hundred_pipelines_need_few_rows_and_small_responses(browser: Brows
         expect(row(page, "p123")).to_contain_text("running")
         assert page.evaluate("window.isSamePage")
         assert max(visit.sizes, key=lambda size: size[1])[1] <= LARGEST
+
+
+# ── a single run ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_single_run_shows_its_pipeline_directly(browser: Browser, tmp_path: Path) -> None:
+    # more digits than JavaScript keeps
+    rows = "id\n9007199254740993\n"
+    with (
+        running(tmp_path, "daily-orders", rows) as address,
+        visiting(browser, address, token=single_run.TOKEN) as visit,
+    ):
+        page = visit.open()
+        expect(page.get_by_role("heading", name="daily-orders")).to_be_visible()
+        expect(page.get_by_role("link", name="New pipeline")).to_have_count(0)
+        page.get_by_role("button", name="Pause").click()
+        expect(page.locator(".title-state")).to_contain_text("paused")
+        page.get_by_role("button", name="Resume").click()
+        expect(page.locator(".title-state")).to_contain_text("running")
+        node(page, "orders").click()
+        page.get_by_role("tab", name="Live rows").click()
+        expect(page.get_by_role("cell", name="9007199254740993")).to_be_visible()
+        page.get_by_role("tab", name="Epochs").click()
+        expect(page.get_by_role("row", name=re.compile("out acknowledged"))).to_be_visible()
+        assert visit.violations() == []
