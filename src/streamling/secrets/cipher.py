@@ -41,7 +41,7 @@ def _cipher(key: Key) -> AESGCM:
     except ImportError as error:
         raise StreamlingError.user(
             "the secret store needs the package cryptography, which is not installed",
-            remedy="pip install 'streamling[serve]'",
+            remedy="pip install 'streamling[secrets]'",
             cause=error,
         ) from None
     return AESGCM(key.data)

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,7 +52,6 @@ class Server:
         debug: bool = False,
     ) -> None:
         """Check everything that needs no JVM, then start it."""
-        _require_packages()
         settings = config.part(ServeConfig).serve
         access = Access.of(settings)
         self._socket = _listening(settings.listen)
@@ -135,14 +133,6 @@ class Server:
             self._api.run(sockets=[self._socket])
         except Exception:
             log.exception("the API failed; pipelines continue")
-
-
-def _require_packages() -> None:
-    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise StreamlingError.user(
-            f"`streamling serve` needs {' and '.join(missing)}", remedy="pip install 'streamling[serve]'"
-        )
 
 
 def _api(
