@@ -85,11 +85,11 @@ class Pipelines:
         self._config = config
         self._moments: list[float] = []
 
-    def files_to_nowhere(self, folder: str, format: str, watched: bool = False) -> float:
-        return self._files(folder, format, "blackhole", watched)
+    def files_to_nowhere(self, folder: str, format: str, observed: str = "") -> float:
+        return self._files(folder, format, "blackhole", observed)
 
-    def files_to_arrow(self, folder: str, format: str, watched: bool = False) -> float:
-        return self._files(folder, format, "bench.drop", watched)
+    def files_to_arrow(self, folder: str, format: str, observed: str = "") -> float:
+        return self._files(folder, format, "bench.drop", observed)
 
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
@@ -119,9 +119,9 @@ class Pipelines:
             text, session=self._session, config=self._config, registry=registry, state=MemoryState()
         ).seconds
 
-    def _files(self, folder: str, format: str, sink: str, watched: bool) -> float:
+    def _files(self, folder: str, format: str, sink: str, observed: str) -> float:
         values: dict[str, Any] = {"folder": folder, "format": format, "sink": sink, "condition": data.CONDITION}
-        return self._run(_FILE_PIPELINE, columns=data.COLUMNS, watched=watched, **values)
+        return self._run(_FILE_PIPELINE, columns=data.COLUMNS, observed=observed, **values)
 
     def _run(
         self,
@@ -129,7 +129,7 @@ class Pipelines:
         *,
         columns: Sequence[str] = (),
         state: MemoryState | None = None,
-        watched: bool = False,
+        observed: str = "",
         **values: Any,
     ) -> float:
         """The elapsed seconds."""
@@ -140,7 +140,7 @@ class Pipelines:
             config=self._config,
             registry=registry,
             state=state or MemoryState(),
-            is_watched=watched,
+            observed=observed,
         )
         return cost.seconds
 
