@@ -196,11 +196,20 @@ class Bench:
         registry.register(NodeKind.SINK, "ledger", type("Ledger", (RecordingSink,), {"books": self.books}))
         return registry
 
-    def prepare(self, text: str, *, count_in_spark: bool = False, **settings: Any) -> PipelineRun:
+    def prepare(
+        self, text: str, *, count_in_spark: bool = False, read_only: bool = False, **settings: Any
+    ) -> PipelineRun:
         config = AppConfig(**{"checkpoint_interval_sec": 0.2, **settings})
         registry = self.registry()
         pipeline = parse_pipeline(text, registry=registry, config=config)
-        run = PipelineRun(pipeline, config=config, registry=registry, state=self.state, count_in_spark=count_in_spark)
+        run = PipelineRun(
+            pipeline,
+            config=config,
+            registry=registry,
+            state=self.state,
+            count_in_spark=count_in_spark,
+            read_only=read_only,
+        )
         run.analyse(self.spark)
         return run
 
