@@ -203,6 +203,7 @@ class Bench:
         *,
         count_in_spark: bool = False,
         spark_settings: Mapping[str, str] | None = None,
+        read_only: bool = False,
         **settings: Any,
     ) -> PipelineRun:
         config = AppConfig(**{"checkpoint_interval_sec": 0.2, **settings})
@@ -215,6 +216,7 @@ class Bench:
             state=self.state,
             count_in_spark=count_in_spark,
             spark_settings=spark_settings,
+            read_only=read_only,
         )
         run.analyse(self.spark)
         return run
