@@ -66,8 +66,8 @@ runs while it starts.
   because the sinks are written in Python.
 - **cluster**: the files as CSV on `local-cluster` with two executors of one core each, compared with one executor:
   the SQL of throughput, and a script over a tenth of the rows. Driver and executors share the machine.
-- **telemetry**: the Parquet files of throughput with everything measured (rows inside Spark's plans counted, a client
-  on the topology and on the live rows of every node), compared with the same pipeline with nothing measured, in turn
+- **telemetry**: the stream of throughput, watched (a client on the topology and on the live rows of every node)
+  and with exported metrics (rows inside Spark's plans counted), compared with the same pipeline with neither, in turn
   on one JVM.
 - **latency**: JSON messages of one partition at 1, 50 and 1 000 per second for {latency:g} s; from the moment a message
   is produced to the moment its row is seen behind the sink: by a consumer of the written topic, in the table, by the

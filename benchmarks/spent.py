@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.usage import available, usage
-from benchmarks.watching import watched
+from benchmarks.watching import EXPORTED, watching
 from streamling.pipeline.parse import parse_pipeline
 from streamling.runtime.run import PipelineRun
 
@@ -48,14 +48,15 @@ def run_to_its_end(
     config: AppConfig,
     registry: Registry,
     state: StateBackend,
-    is_watched: bool = False,
+    observed: str = "",
 ) -> Cost:
     """Run a pipeline, from the first request for a batch to the last checkpoint. What comes before belongs to the
-    start. If it ``is_watched``, everything is measured, and clients read everything that it shows."""
+    start. ``observed`` says what is measured besides, as in `benchmarks.watching`."""
     pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=state, count_in_spark=is_watched)
+    exported = observed == EXPORTED
+    run = PipelineRun(pipeline, config=config, registry=registry, state=state, count_in_spark=exported)
     run.analyse(session)
-    with watched(run, config) if is_watched else nullcontext(), measure_cost() as spent:
+    with watching(run, config, observed), measure_cost() as spent:
         run.start()
         run.wait()
     return spent

@@ -1,27 +1,52 @@
-"""A client on every stream of the admin API of a run."""
+"""What is measured about a run while it is benchmarked."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from streamling.admin.application import create_application
 from streamling.admin.client import AdminClient
 from streamling.admin.server import create_server, listen
 from streamling.errors import StreamlingError
+from streamling.periodic import run_periodically
 from streamling.runtime.observed import ObservedRun
 from streamling.telemetry.log_book import LogBook
+from streamling.telemetry.prometheus import exposition
 
 if TYPE_CHECKING:
     from streamling.config import AppConfig
     from streamling.runtime.run import PipelineRun
 
 
+#: a client reads the topology and the live rows of every node
+WATCHED: Final = "watched"
+#: rows inside plans of Spark are counted, and all metrics are formatted every second
+EXPORTED: Final = "exported"
+
+
 @contextmanager
-def watched(run: PipelineRun, config: AppConfig) -> Iterator[None]:
-    """Serve the admin API of ``run`` and read all of it while the block runs."""
+def watching(run: PipelineRun, config: AppConfig, observed: str) -> Iterator[None]:
+    """Observe ``run`` in this way while the block runs; an empty text means not at all."""
+    if observed == WATCHED:
+        with _watched(run, config):
+            yield
+    elif observed == EXPORTED:
+        with run_periodically(partial(_format_metrics, run), 1.0, name="metrics"):
+            yield
+    else:
+        yield
+
+
+def _format_metrics(run: PipelineRun) -> None:
+    exposition(run.metrics.snapshot())
+
+
+@contextmanager
+def _watched(run: PipelineRun, config: AppConfig) -> Iterator[None]:
     config = config.model_copy(update={"admin_api_port": 0})
     observed = ObservedRun(run, name="bench", application_id="bench", jvm_megabytes=lambda: None)
     nodes = ",".join(node.name for node in run.pipeline if node.name in run.observer.live_rows)

@@ -66,7 +66,7 @@ sources:
 transforms:
   chosen: {{type: sql, primary_key: value, sql: "SELECT {columns} FROM ticks WHERE {condition}"}}
 sinks:
-  nowhere: {{type: blackhole, from: chosen}}
+  nowhere: {{type: {sink}, from: chosen}}
 """
 _TRIGGER_PIPELINE = """
 sources:
@@ -85,11 +85,11 @@ class Pipelines:
         self._config = config
         self._moments: list[float] = []
 
-    def files_to_nowhere(self, folder: str, format: str, watched: bool = False) -> float:
-        return self._files(folder, format, "blackhole", watched)
+    def files_to_nowhere(self, folder: str, format: str) -> float:
+        return self._files(folder, format, "blackhole")
 
-    def files_to_arrow(self, folder: str, format: str, watched: bool = False) -> float:
-        return self._files(folder, format, "bench.drop", watched)
+    def files_to_arrow(self, folder: str, format: str) -> float:
+        return self._files(folder, format, "bench.drop")
 
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
@@ -104,8 +104,15 @@ class Pipelines:
         self._run(_TABLE_PIPELINE, state=state, folder=folder, format=format, columns=data.COLUMNS, condition=condition)
         return time.monotonic() - self._moments[0]
 
-    def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:
-        self._run(_RATE_PIPELINE, columns=RATE_COLUMNS, condition=RATE_CONDITION, rows=rows, batches=batches)
+    def rate_to_nowhere(self, rows: int, batches: int, observed: str = "") -> list[float]:
+        return self._rate(rows, batches, "blackhole", observed)
+
+    def rate_to_arrow(self, rows: int, batches: int, observed: str = "") -> list[float]:
+        return self._rate(rows, batches, "bench.drop", observed)
+
+    def _rate(self, rows: int, batches: int, sink: str, observed: str) -> list[float]:
+        values: dict[str, Any] = {"rows": rows, "batches": batches, "sink": sink}
+        self._run(_RATE_PIPELINE, columns=RATE_COLUMNS, condition=RATE_CONDITION, observed=observed, **values)
         return self._moments
 
     def trigger_to_arrow(self, rows: int, triggers: int) -> list[float]:
@@ -119,9 +126,10 @@ class Pipelines:
             text, session=self._session, config=self._config, registry=registry, state=MemoryState()
         ).seconds
 
-    def _files(self, folder: str, format: str, sink: str, watched: bool) -> float:
-        values: dict[str, Any] = {"folder": folder, "format": format, "sink": sink, "condition": data.CONDITION}
-        return self._run(_FILE_PIPELINE, columns=data.COLUMNS, watched=watched, **values)
+    def _files(self, folder: str, format: str, sink: str) -> float:
+        return self._run(
+            _FILE_PIPELINE, folder=folder, format=format, sink=sink, columns=data.COLUMNS, condition=data.CONDITION
+        )
 
     def _run(
         self,
@@ -129,7 +137,7 @@ class Pipelines:
         *,
         columns: Sequence[str] = (),
         state: MemoryState | None = None,
-        watched: bool = False,
+        observed: str = "",
         **values: Any,
     ) -> float:
         """The elapsed seconds."""
@@ -140,7 +148,7 @@ class Pipelines:
             config=self._config,
             registry=registry,
             state=state or MemoryState(),
-            is_watched=watched,
+            observed=observed,
         )
         return cost.seconds
 

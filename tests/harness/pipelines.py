@@ -202,6 +202,7 @@ class Bench:
         text: str,
         *,
         count_in_spark: bool = False,
+        read_only: bool = False,
         spark_settings: Mapping[str, str] | None = None,
         **settings: Any,
     ) -> PipelineRun:
@@ -215,6 +216,7 @@ class Bench:
             state=self.state,
             count_in_spark=count_in_spark,
             spark_settings=spark_settings,
+            read_only=read_only,
         )
         run.analyse(self.spark)
         return run

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 #: rows of one batch that a listener gets at most
 LARGEST: Final = 10_000
-#: a batch that stays in Spark needs a job of its own to be seen: at most one twentieth of the time
-_JOB_SHARE: Final = 20.0
+#: a batch that stays in Spark needs a job of its own to be seen: at most one hundredth of the time, for all nodes
+_JOB_SHARE: Final = 100.0
 
 
 class Listener:
@@ -64,10 +64,18 @@ class NodeRows:
     """The rows of one node."""
 
     def __init__(
-        self, node: str, records: int, window: float, *, always: bool, now: Callable[[], float] = time.monotonic
+        self,
+        node: str,
+        records: int,
+        window: float,
+        *,
+        always: bool,
+        watched_nodes: Callable[[], int] = lambda: 1,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         """Up to ``records`` rows are kept per ``window`` seconds: those in Python anyway, or with ``always`` also those
-        that stay in Spark."""
+        that stay in Spark. ``watched_nodes`` is the number of nodes that share the time for jobs."""
+        self._watched_nodes = watched_nodes
         self._node = node
         self._records = records
         self._window = window
@@ -83,7 +91,7 @@ class NodeRows:
     def wanted(self, *, in_python: bool) -> int:
         """How many rows of the next batch are wanted."""
         now = self._now()
-        if not in_python and (now < self._next_job or not (self._always or self._listeners)):
+        if not in_python and (now < self._next_job or not self.is_watched):
             return 0
         most = max((listener.wanted(self._node, now) for listener in self._listeners), default=0)
         return max(most, self._budget(now))
@@ -93,7 +101,7 @@ class NodeRows:
         if not rows.num_rows:
             return
         now = self._now()
-        self._next_job = now + job_seconds * _JOB_SHARE
+        self._next_job = now + job_seconds * _JOB_SHARE * self._watched_nodes()
         kept = self._keep(rows, now)
         counts = {listener: listener.wanted(self._node, now) for listener in self._listeners}
         copy = _copied(rows.slice(0, most)) if (most := max(counts.values(), default=0)) else None
@@ -102,6 +110,11 @@ class NodeRows:
                 listener.offer(self._node, kept, now)
             elif count and copy is not None:
                 listener.offer(self._node, copy.slice(0, count), now)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody watches, or rows are always kept."""
+        return self._always or bool(self._listeners)
 
     def stored(self) -> list[pa.RecordBatch]:
         """The rows that are kept, newest batch first."""
@@ -151,10 +164,16 @@ class LiveRows:
         always: bool,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._nodes = {name: NodeRows(name, records, window, always=always, now=now) for name in nodes}
+        self._nodes = {
+            name: NodeRows(name, records, window, always=always, watched_nodes=self._count_watched, now=now)
+            for name in nodes
+        }
 
     def __contains__(self, node: str) -> bool:
         return node in self._nodes
+
+    def _count_watched(self) -> int:
+        return sum(each.is_watched for each in self._nodes.values()) or 1
 
     def of(self, node: str) -> NodeRows | None:
         """The rows of ``node``; None if they cannot be watched."""

@@ -16,7 +16,7 @@ _MEGABYTE = 2**20
 
 
 def python_megabytes() -> float | None:
-    """The memory of this process; where the system does not tell, its peak."""
+    """The memory of this process; where the system does not report it, its peak."""
     current = _resident(os.getpid())
     if current is not None:
         return current
@@ -25,7 +25,7 @@ def python_megabytes() -> float | None:
 
 
 def jvm_megabytes(session: SparkSession) -> float | None:
-    """The memory of the JVM; None if the system does not tell."""
+    """The memory of the JVM; None if the system does not report it."""
     return _resident(_jvm_process(session))
 
 

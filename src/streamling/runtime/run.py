@@ -85,7 +85,7 @@ class PipelineRun:
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
         metrics are exported. ``spark_settings`` are those of the run's own Spark session. With ``read_only``, nothing
-        outside of this process is changed: sources are not told which rows are final, and tables are only read."""
+        outside of this process is changed: sources commit nothing, and tables are only read."""
         pipeline = apply_config_defaults(pipeline, config)
         self.pipeline = pipeline
         self._config = config

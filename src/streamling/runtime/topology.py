@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
-from streamling.observe.history import History, NodeSample, Sample, rate
+from streamling.observe.history import History, NodeSample, Sample, Shares, Window
 from streamling.output.redaction import redact
 from streamling.pipeline.model import Node
 from streamling.planning.description import shown_options
@@ -218,44 +217,3 @@ def _definition(node: Node) -> str:
     import yaml
 
     return yaml.safe_dump(shown_options(node), sort_keys=False, allow_unicode=True)
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Shares of the time of a node, 0 to 1."""
-
-    busy: float
-    blocked: float
-    starved: float
-
-
-@dataclass(frozen=True)
-class Window:
-    """The last seconds: the totals at their beginning and end."""
-
-    old: Sample
-    new: Sample
-
-    @property
-    def seconds(self) -> float:
-        return self.new.at - self.old.at
-
-    def rate(self, node: str, field: str) -> float:
-        """Rows per second."""
-        return rate(self._change(node, field), self.seconds)
-
-    def shares(self, node: str, threads: int) -> Shares:
-        """What the node has spent its time on."""
-        total = self.seconds * max(1, threads)
-        busy, blocked, starved = (self._share(node, field, total) for field in ("busy", "blocked", "starved"))
-        if not threads:
-            starved = round(max(0.0, 1.0 - busy - blocked), 3)
-        return Shares(busy, blocked, starved)
-
-    def _share(self, node: str, field: str, total: float) -> float:
-        return round(min(1.0, max(0.0, self._change(node, field)) / total), 3) if total > 0 else 0.0
-
-    def _change(self, node: str, field: str) -> float:
-        old = self.old.nodes.get(node, NodeSample())
-        change: float = getattr(self.new.nodes[node], field) - getattr(old, field)
-        return change

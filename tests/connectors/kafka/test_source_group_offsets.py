@@ -116,3 +116,18 @@ def test_a_checkpoint_does_not_set_a_position_back(bench: KafkaBench) -> None:
     with pytest.raises(StalePositionError, match=r"\(offset 39\) is ahead of this process \(offset 2\)"):
         finish(run)
     assert bench.state.get(key)["offset"] == 39
+
+
+def test_a_preview_commits_nothing_and_does_not_use_the_group(bench: KafkaBench) -> None:
+    topic = bench.topic()
+    topic.write(ORDERS, {"id": 1}, {"id": 2})
+    bench.settings = {"consumer_group_id": "production"}
+    assert ids(bench, topic, 2) == [1, 2]
+
+    def previewed() -> list[int]:
+        lose_state(bench)
+        run = bench.begin_text(bench.text(topic), read_only=True, application_id="preview-1")
+        return sorted(row["id"] for row in bench.collected(run, 2))
+
+    assert previewed() == [1, 2], "the offsets of the group do not count"
+    assert previewed() == [1, 2], "nothing was committed"

@@ -26,7 +26,15 @@ pytestmark = pytest.mark.services
 
 
 @contextmanager
-def store(schema: Any, /, *, backend: dict[str, Any] | None = None, max_batch_size: int = 1000, **options: Any):
+def store(
+    schema: Any,
+    /,
+    *,
+    backend: dict[str, Any] | None = None,
+    max_batch_size: int = 1000,
+    read_only: bool = False,
+    **options: Any,
+):
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t", **options}
     settings = {"postgres": {**schema.settings, **(backend or {})}, "max_batch_size": max_batch_size}
     context = NodeContext(
@@ -35,6 +43,7 @@ def store(schema: Any, /, *, backend: dict[str, Any] | None = None, max_batch_si
         config=AppConfig(dynamic_table_backend=settings),
         state=UnavailableState("none here"),
         metrics=NoopMetrics(),
+        read_only=read_only,
     )
     with closing(create_store(context)) as made:
         yield made
@@ -59,6 +68,22 @@ def test_a_missing_table_is_created_with_its_key_its_time_and_an_index(schema):
     assert sorted(name for name, _ in indexes) == ["idx_t_updated_at", "t_pkey"]
     assert "UNIQUE" in dict(indexes)["t_pkey"]
     assert dict(indexes)["t_pkey"].endswith("(value)")
+
+
+def test_a_preview_reads_a_table_and_keeps_what_it_adds_to_itself(schema):
+    with store(schema) as table:
+        table.add(["old"])
+    with store(schema, read_only=True, **CACHED) as table:
+        table.add(["new"])
+        assert table.find_existing(["old", "new", "other"]) == {"old", "new"}
+    assert schema.values() == ["old"]
+
+
+def test_a_preview_does_not_create_a_table(schema):
+    with store(schema, read_only=True) as table:
+        table.add(["new"])
+        assert table.find_existing(["old", "new"]) == {"new"}
+    assert schema.execute("SELECT 1 FROM information_schema.tables WHERE table_schema = %s", schema.name) == []
 
 
 def test_names_come_from_the_options(schema):

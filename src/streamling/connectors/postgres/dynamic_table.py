@@ -106,8 +106,7 @@ class PostgresStore:
             return set().union(*pool.map(PostgresStore._find_in_chunks, stores, shares))
 
     def _exists(self) -> bool:
-        with self._lock, self._session.exchange() as connection:
-            return exists(connection, self._layout)
+        return self._run(lambda connection: exists(connection, self._layout), prepares=False)
 
     def _find_in_chunks(self, chunks: Sequence[Sequence[str]]) -> set[str]:
         query = self._layout.format_sql(_KNOWN)
@@ -173,12 +172,12 @@ class PostgresStore:
         with self._lock:
             self._session.close()
 
-    def _run(self, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
+    def _run(self, work: Callable[[psycopg.Connection], ResultT], *, prepares: bool = True) -> ResultT:
         def attempt() -> ResultT:
             with self._lock:
                 try:
                     with self._session.exchange() as connection:
-                        if not self._prepared:
+                        if prepares and not self._prepared:
                             prepare(connection, self._layout, cached=self._cached)
                             self._prepared = True
                         return work(connection)
