@@ -164,6 +164,15 @@ def test_a_change_by_somebody_else_is_not_overwritten(visit: Visit, fleet: Fleet
     assert fleet.operator.pipeline("archive")["size"] == "l"
 
 
+def test_only_running_pipelines_of_the_own_namespaces_show_what_they_do(fleet: Fleet) -> None:
+    for part in ("topology", "topology/events", "epochs", "live-data?topology_node_keys=rated", "dead-letters"):
+        assert fleet.crowd.get(f"/pipelines/default/orders/{part}").status == 404
+        refused = fleet.operator.get(f"/pipelines/default/archive/{part}")
+        assert (refused.status, refused.error["code"]) == (409, "not_observable")
+    topology = fleet.operator.get("/pipelines/default/orders/topology")
+    assert [node["name"] for node in topology.json["nodes"]] == ["orders", "large_orders", "rated", "out", "bad_orders"]
+
+
 # ── one pipeline ────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -19,8 +19,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamling import __version__
-from streamling.pipeline.jsonschema import pipeline_schema
-from streamling.plugins.registry import Registry
 
 #: What the console shows: all pipelines of `serve`, or the pipeline of one `run`.
 View = Literal["fleet", "pipeline"]
@@ -72,6 +70,9 @@ def is_console_path(path: str) -> bool:
 @cache
 def _schema() -> dict[str, Any]:
     """The built-in node types, for completion in the editor. Plugins would show what is installed to everybody."""
+    from streamling.pipeline.jsonschema import pipeline_schema
+    from streamling.plugins.registry import Registry
+
     return pipeline_schema(Registry.builtin())
 
 
