@@ -202,7 +202,6 @@ class Bench:
         text: str,
         *,
         count_in_spark: bool = False,
-        read_only: bool = False,
         spark_settings: Mapping[str, str] | None = None,
         read_only: bool = False,
         **settings: Any,
