@@ -14,7 +14,6 @@ from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.lifecycle import State
-from streamling.serve.logs import LogBook
 from streamling.serve.masking import masked_text, masked_values
 from streamling.serve.model import PipelineKey, PipelineRecord, Specification
 from streamling.serve.problems import problem_objects
@@ -22,6 +21,7 @@ from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.schemas import Costs, PipelineObject, PipelineSummary, ProblemObject
+from streamling.telemetry.log_book import LogBook
 
 
 class ControlPlane:

@@ -22,12 +22,12 @@ from streamling.serve.config import ServeConfig
 from streamling.serve.control import ControlPlane
 from streamling.serve.database import Database, open_database
 from streamling.serve.folder import PipelineFolder
-from streamling.serve.logs import LogBook
 from streamling.serve.process_runtime import ProcessRuntime
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.stored_state import delete_state
 from streamling.serve.warm_spark import WarmSpark, start_spark
+from streamling.telemetry.log_book import LogBook
 
 if TYPE_CHECKING:
     import uvicorn

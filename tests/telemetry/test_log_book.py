@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from streamling.output.redaction import MASK, add_secrets
-from streamling.serve.logs import CAPACITY, LogBook
+from streamling.telemetry.log_book import CAPACITY, LogBook
 from streamling.telemetry.logging import current_pipeline
 from streamling.threads import ContextThread
 
