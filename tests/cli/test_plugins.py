@@ -53,6 +53,7 @@ def test_a_new_plugin_runs_passes_its_tests_and_is_listed(project, tmp_path, mon
         "README.md",
         "acme_orders.py",
         "config.yaml",
+        "pipeline.schema.json",
         "pipeline.yaml",
         "pyproject.toml",
         "test_acme_orders.py",

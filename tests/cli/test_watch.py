@@ -32,7 +32,7 @@ def _terminal(project: Project, **env: str) -> Terminal:
 def test_the_status_line_is_below_rows_and_log_lines_and_removed_at_the_end(tmp_path):
     project = Project(tmp_path)
     project.write("pipeline.yaml", CONTINUOUS)
-    with _terminal(project) as terminal:
+    with _terminal(project, STREAMLING__ADMIN_API_ENABLED="false") as terminal:
         terminal.wait_for(STATUS)
         project.write("orders/b.csv", "id,item,price\n4,milk,9\n")
         terminal.wait_for("3 rows written")

@@ -139,7 +139,7 @@ def kafka_reader(config: AppConfig) -> object:
     fields = {"type": "kafka", "topic": "t", "data_format": "json", "schema": {"id": "int64"}}
     source = KafkaSource(_context(config, KafkaSourceOptions.model_validate(fields)))
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
-    return source._reader_options(session, {0: 0})
+    return {**source._reader_options(session), "kafka.group.id": None}  # another one for every reader
 
 
 def parsed(config: AppConfig) -> object:
@@ -260,6 +260,7 @@ _OTLP, _RUN, _HANDLER = (
     "tests/connectors/http/test_handler.py",
 )
 _KNOBS = "tests/effects/test_knobs.py"
+_ACCESS, _SERVE_API = "tests/serve/test_access.py", "tests/serve/test_api.py"
 _ADMIN, _OBSERVING, _TRACES = (
     "tests/admin/test_server.py",
     "tests/cli/test_observing.py",
@@ -312,6 +313,21 @@ PROOFS: dict[str, Observed | By] = {
     "spark.conf.<name>": By(f"{_KNOBS}::test_the_settings_for_spark_reach_it"),
     "spark.environment": By(f"{_KNOBS}::test_an_environment_variable_that_is_named_reaches_the_workers_of_spark"),
     "secrets.<name>": Observed(pipeline_with_secret, "x"),
+    "secret_store.path": By("tests/cli/test_secret.py::test_the_path_is_a_setting"),
+    "secret_store.key": By("tests/secrets/test_store.py::test_the_key_may_be_a_setting"),
+    "secret_store.key_file": By("tests/cli/test_secret.py::test_the_path_is_a_setting"),
+    "serve.listen": By(f"{_ACCESS}::test_an_address_that_others_reach_requires_a_token"),
+    "serve.dir": By("tests/serve/test_server.py::test_a_folder_crashes_of_parts_and_kills_of_the_server"),
+    "serve.hosts": By("tests/serve/test_guard.py::test_known_hosts_are_accepted"),
+    "serve.variables": By(f"{_SERVE_API}::test_definitions_use_variables_that_the_operator_allows"),
+    "serve.requests_per_minute": By(f"{_ACCESS}::test_requests_are_limited_per_name"),
+    "serve.tokens.<name>.value": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
+    "serve.tokens.<name>.file": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
+    "serve.tokens.<name>.sha256": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
+    "serve.tokens.<name>.role": By(f"{_SERVE_API}::test_roles_limit_what_a_token_may_do"),
+    "serve.tokens.<name>.namespaces": By(
+        f"{_SERVE_API}::test_a_foreign_namespace_looks_as_if_it_did_not_exist", word="team"
+    ),
     "cache_dir": By("tests/cli/test_doctor.py::test_a_missing_requirement_is_reported_with_exit_code_1"),
     "state_backend.backend_type": Observed(state_file, "InMemory"),
     "state_backend.sqlite.database_path": Observed(state_file, "other.db"),

@@ -73,7 +73,7 @@ def test_a_principal_sees_its_namespaces():
 
 def test_requests_are_limited_per_name():
     now = 0.0
-    limit = RateLimit(60, lambda: now)
+    limit = RateLimit(Serve(requests_per_minute=60), lambda: now)
     assert [limit.allows("a") for _ in range(11)] == [True] * 10 + [False]
     assert limit.allows("b")
     now = 1.0

@@ -35,7 +35,7 @@ def ask(
     **options,
 ) -> tuple[int, Any]:
     settings = Serve(tokens={"ci": Token(value=SecretStr(TOKEN))} if options.get("tokens") else {})
-    limit = options.get("limit") or RateLimit(600)
+    limit = options.get("limit") or RateLimit(Serve(requests_per_minute=600))
     guard = Guard(echo, Access.of(settings), limit, frozenset({"127.0.0.1", "localhost", "[::1]", "api.example"}))
     waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     waiting.append({"type": "http.request", "body": b"", "more_body": False})
@@ -86,7 +86,7 @@ def test_a_token_is_checked_except_for_probes():
 
 
 def test_too_many_requests_are_refused_also_those_with_a_wrong_token():
-    limit = RateLimit(60, lambda: 0.0)
+    limit = RateLimit(Serve(requests_per_minute=60), lambda: 0.0)
     answers = [refusal(HOST, tokens=True, limit=limit) for _ in range(11)]
     assert answers == [(401, "unauthorized")] * 10 + [(429, "too_many_requests")]
     assert ask(HOST, ("authorization", f"Bearer {TOKEN}"), tokens=True, limit=limit)[0] == 200

@@ -141,8 +141,10 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
                 stream.close()
 
     def _wait_for_restart(self) -> None:
+        """There is nothing to read, which may mean that everything has been read."""
         while not self._declines:
-            self._idle(None)
+            self._check_caught_up()
+            self._idle(_CAUGHT_UP_CHECK if self._is_watched else None)
 
     def _read(self, stream: Stream) -> None:
         self._position = stream.position
@@ -156,8 +158,7 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
                 self._take(batch, local)
             else:
                 local()  # small batches follow: plan before the first one, but not before a backlog
-            if self._is_watched:
-                self._notice_caught_up(self._call_source(self._source.caught_up))
+            self._check_caught_up()
 
     def _local_delivery(self, stream: Stream) -> LocalDelivery | None:
         frame = self._call_source(stream.template)
@@ -176,6 +177,10 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
     @property
     def _is_watched(self) -> bool:
         return self._request_checkpoint is not None and not self._caught_up.is_set()
+
+    def _check_caught_up(self) -> None:
+        if self._is_watched:
+            self._notice_caught_up(self._call_source(self._source.caught_up))
 
     @property
     def _patience(self) -> float:

@@ -106,11 +106,11 @@ def is_loopback(host: str) -> bool:
 
 
 class RateLimit:
-    """At most so many requests per minute and principal, spent evenly after a burst of a tenth of them."""
+    """At most `serve.requests_per_minute` for each principal, spent evenly after a burst of a tenth of them."""
 
-    def __init__(self, per_minute: int, now: Callable[[], float] = time.monotonic) -> None:
-        self._per_second = per_minute / 60
-        self._burst = max(10.0, per_minute / 10)
+    def __init__(self, settings: Serve, now: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = settings.requests_per_minute / 60
+        self._burst = max(10.0, settings.requests_per_minute / 10)
         self._now = now
         self._left: dict[str, tuple[float, float]] = {}
 

@@ -74,7 +74,7 @@ class Server:
         catalogue.on_change = self._reconciler.wake
         control = ControlPlane(catalogue, self._reconciler, applications, self.logs)
         hosts = frozenset((*_LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
-        self._api = _api(control, access, RateLimit(settings.requests_per_minute), hosts, self)
+        self._api = _api(control, access, RateLimit(settings), hosts, self)
         self._api_thread = threading.Thread(target=self._serve, name="api", daemon=True)
         self._has_started = False
 
