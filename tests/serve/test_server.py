@@ -58,15 +58,13 @@ def test_a_folder_crashes_of_parts_and_kills_of_the_server(server, tmp_path):
     assert client.post("/pipelines/default/alone/checkpoint").status == 202
     assert "running" in client.get("/pipelines/default/alone/logs").text
     (worker,) = children(server.pid, WORKER)
+    (shared_jvm,) = set(children(server.pid, "java")) - set(children(worker, "java"))
     os.kill(worker, signal.SIGKILL)
     server.eventually(lambda: client.pipeline("alone")["restarts"] == 1)
     assert printed(server, "folder") == [0, 1]
 
     # the JVM that all others share
-    (jvm,) = [
-        pid for pid in children(server.pid, "java") if pid not in children(children(server.pid, WORKER)[0], "java")
-    ]
-    os.kill(jvm, signal.SIGKILL)
+    os.kill(shared_jvm, signal.SIGKILL)
     write_csv(orders / "2.csv", range(2, 4))
     server.eventually(lambda: printed(server, "folder") == [0, 1, 2, 3])
     assert client.get("/healthz", prefix="").status == 200
