@@ -50,7 +50,7 @@ def backfill(tmp_path, kafka, registry, clickhouse) -> Backfill:
     topic = Topic(kafka, registry)
     topic.write(ORDERS, {"id": 1, "name": "live"})
     # so many pages that a person sees the progress
-    pages = {"STREAMLING__CLICKHOUSE_SOURCE__PAGE_SIZE": "200"}
+    pages = {"STREAMLING__CLICKHOUSE_SOURCE__PAGE_SIZE": "50"}
     return Backfill(tmp_path, database, topic, {**kafka.variables(), **registry.variables(), **pages})
 
 
