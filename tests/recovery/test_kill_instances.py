@@ -35,7 +35,9 @@ class Instance(Command):
     def partitions(self) -> set[int]:
         """Those that it last said it reads, since its start."""
         log = self.log().rpartition("is running")[2]
-        assigned = re.findall(r"(?:reading partitions? ([0-9, ]+)|no partition) of the topic", log)
+        # a line that says where partitions start may list only some of them
+        line = r"(?:reading partitions? ([0-9, ]+)|no partition) of the topic '[^']+' (?:is assigned .*)?\(group"
+        assigned = re.findall(line, log)
         return {int(number) for number in assigned[-1].split(", ")} if assigned and assigned[-1] else set()
 
 
