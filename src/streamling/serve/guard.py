@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from streamling.admin.guard import host_name
 from streamling.console import is_console_path
 from streamling.serve.access import Access, Principal, RateLimit
 
@@ -56,7 +57,7 @@ class Guard:
     def _check_origin(self, headers: dict[str, str]) -> None:
         """A browser sends the name it has resolved: a foreign one means that a page tries to reach this server through
         a name of its own (DNS rebinding)."""
-        host = _host_of(headers.get("host", ""))
+        host = host_name(headers.get("host", ""))
         if host not in self._hosts:
             raise _Rejected(
                 403, "unknown_host", f"the Host header names '{host}'", "add the name to serve.hosts if clients use it"
@@ -116,9 +117,3 @@ async def _respond(send: Send, rejected: _Rejected) -> None:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": rejected.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-
-
-def _host_of(header: str) -> str:
-    """The name in a Host header, without the port."""
-    name, _, port = header.rpartition(":")
-    return (name if port.isdigit() and name else header).lower()
