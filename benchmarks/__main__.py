@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _NAMES = (
     *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins", "cluster"),
-    *("telemetry", "latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet"),
+    *("telemetry", "latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet", "versions"),
 )
 _COLOURS = {"met": "green", "missed": "red"}
 
@@ -44,6 +44,11 @@ _COLOURS = {"met": "green", "missed": "red"}
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a page to this file, with its chart beside it.",
 )
+@click.option(
+    "--baseline",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A checkout of another version, with its environment in .venv: compare with it (scenario 'versions').",
+)
 @config_option
 @debug_option
 def bench(
@@ -52,6 +57,7 @@ def bench(
     json_file: Path | None,
     earlier: Path | None,
     page: Path | None,
+    baseline: Path | None,
     config_name: str | None,
     debug: bool,
 ) -> int:
@@ -66,6 +72,7 @@ def bench(
       python -m benchmarks --only kafka --only postgres --only "kafka start-up" --only memory
       python -m benchmarks --write docs/benchmarks.md --json figures.json
       python -m benchmarks --only memory --renew figures.json --write docs/benchmarks.md
+      python -m benchmarks --only versions --baseline ../other-checkout
 
     \b
     Exit codes:
@@ -79,16 +86,19 @@ def bench(
     from benchmarks.sizes import FULL, QUICK
     from streamling.config import load_config
 
+    if baseline is None and "versions" in names:
+        raise click.UsageError("the scenario 'versions' needs --baseline")
     # measured processes must not outlive this one
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     cache_dir = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ).cache_dir
     with progress_of_steps() as report_step:
         results = measure_all(
-            names or _NAMES,
+            names or [name for name in _NAMES if baseline or name != "versions"],
             sizes=QUICK if quick else FULL,
             cache_dir=cache_dir,
             environ=os.environ,
             report_step=report_step,
+            baseline=baseline,
         )
     if earlier:
         results = from_json(earlier.read_text(encoding="utf-8")).renewed(results)

@@ -95,6 +95,9 @@ runs while it starts.
   creates a further pipeline to its first row; time from sending a record to reading its row while {fleet_active} of the
   pipelines get 10 records per second for {fleet_seconds:g} s, alone and beside a pipeline of size `xl` that reads
   {records:,} Avro records again and again. Every record has to arrive.
+- **versions**: this version compared with another checkout, by the command line alone: the quickstart; a run that
+  reads {rows:,} rows of CSV files; {memory_records:,} Avro records of a topic, of which every tenth part is marked by a
+  printed row, with the rate between the first and the last mark, and CPU time and memory of all processes meanwhile.
 
 {repetitions} runs each after {warm_ups} warm-up run(s), alternating between both sides, every second round in
 reverse order; four times as many for plugins, because one takes only a second; idle and memory are measured once.

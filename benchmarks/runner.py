@@ -32,6 +32,7 @@ from benchmarks.throughput import Throughput
 from benchmarks.trigger import Trigger
 from benchmarks.user_nodes import UserNodes
 from benchmarks.validate import Validate
+from benchmarks.versions import Versions
 from benchmarks.workbench import ReportStep, Scenario, Workbench
 from streamling.jvm.archive import Archive, build_archive
 from streamling.jvm.jars import fetch_spark_packages
@@ -41,7 +42,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
-        *(Telemetry, Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet),
+        *(Telemetry, Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Versions),
     )
 }
 
@@ -53,9 +54,15 @@ _NO_AIOHTTP = "Comparisons with aiohttp are not measured: pip install aiohttp."
 
 
 def measure_all(
-    names: Sequence[str], *, sizes: Sizes, cache_dir: Path, environ: Mapping[str, str], report_step: ReportStep
+    names: Sequence[str],
+    *,
+    sizes: Sizes,
+    cache_dir: Path,
+    environ: Mapping[str, str],
+    report_step: ReportStep,
+    baseline: Path | None = None,
 ) -> Results:
-    """Measure the scenarios ``names``; takes minutes."""
+    """Measure the scenarios ``names``; takes minutes. ``baseline`` is a checkout of another version."""
     surroundings = machine(environ)
     has_pyspark = pyspark_java(environ) is not None
     notes = [] if has_pyspark else [_NO_PYSPARK]
@@ -80,6 +87,7 @@ def measure_all(
                 local,
                 total=1 + sum(SCENARIOS[name].steps(sizes, has_pyspark) for name in names),
                 has_pyspark=has_pyspark,
+                baseline=baseline,
             )
             _prepare(bench, names)
             for name in names:

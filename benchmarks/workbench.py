@@ -38,6 +38,8 @@ class Workbench:
     total: int
     #: whether plain PySpark can start here
     has_pyspark: bool = True
+    #: a checkout of another version, with its environment in `.venv`
+    baseline: Path | None = None
     done: int = field(default=0, init=False)
     #: the measured starts, by what was started
     phases: dict[str, list[Phase]] = field(default_factory=dict, init=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from benchmarks.figures import Unit
@@ -43,6 +44,7 @@ def test_scenarios_measure_and_report_their_steps(names, cache_dir, capfd):
         cache_dir=cache_dir,
         environ=os.environ,
         report_step=lambda doing, done: reported.append(done),
+        baseline=Path(__file__).parents[2],
     )
     assert {figure.scenario for figure in results.figures} == set(names)
     for figure in results.figures:
