@@ -23,8 +23,8 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.operators import END, End, Position, Source, SourceBatch
 from streamling.plugins.registry import Registry
+from streamling.plugins.sources import END, End, Position, Source, SourceBatch
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 

@@ -16,7 +16,8 @@ from streamling.connectors.file.source import FileSource
 from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins import Sink, Source, SparkRead, Stream, StreamBatch, StreamedSource, plugin
-from streamling.plugins.operators import END, End, LocalPlan, Position, SourceBatch, Wait
+from streamling.plugins.sources import END, End, Position, SourceBatch, Wait
+from streamling.plugins.streams import LocalPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -84,7 +84,7 @@ def test_the_page_on_dead_letters_shows_what_happens(spark, kafka, registry) -> 
     text = re.sub(r"^    (schema|table): \w+\n", "", text, flags=re.MULTILINE)
     run = Bench(spark).start(text, kafka_source=KafkaSource(brokers=kafka.brokers, schema_registry_url=registry.url))
     try:
-        eventually(lambda: run._failure or run.rows_written() == {"table": 2, "bad_orders": 2}, 60)
+        eventually(lambda: run.failure or run.rows_written() == {"table": 2, "bad_orders": 2}, 60)
     finally:
         run.stop("the test has what it wants")
         finish(run)

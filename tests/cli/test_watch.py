@@ -12,7 +12,7 @@ import pytest
 
 from streamling.cli.watch import Rates, bar, duration, show_progress, status_parts
 from streamling.output.status_line import can_show_status
-from streamling.plugins.operators import Progress
+from streamling.plugins.sources import Progress
 from streamling.runtime.status import RunStatus
 from tests.cli.conftest import PIPELINE, Project, clean_environment, command_environment, command_line
 from tests.dataflow.test_sql_flows import pipeline, sql

@@ -43,7 +43,7 @@ def test_batches_may_differ_in_their_columns():
     bench = PipelineHarness(MemorySink, {})
     bench.finish([given(1)])
     assert bench.run is not None
-    (sink,) = bench.run._graph.operators[NAME]
+    (sink,) = bench.run.graph.operators[NAME]
     sink.write(wider)
     assert sink.table().to_pylist() == [
         {"id": 1, "_gs_op": "u", "extra": None},

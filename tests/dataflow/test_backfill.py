@@ -12,8 +12,9 @@ import pytest
 from streamling.connectors.memory import collected_rows
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import DeadLetterOptions, SourceOptions
-from streamling.plugins.operators import END, SourceBatch, SparkRead, StreamedSource, Wait
 from streamling.plugins.rejects import REJECT_COLUMN
+from streamling.plugins.sources import END, SourceBatch, SparkRead, Wait
+from streamling.plugins.streams import StreamedSource
 from tests.harness.pipelines import Bench, TickStream, eventually, finish
 
 pytestmark = pytest.mark.spark

@@ -15,8 +15,10 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import DeadLetterOptions
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import BadRow, ParallelOptions, SinkOptions, SourceOptions, TransformOptions, UpstreamOptions
-from streamling.plugins.operators import END, Sink, Source, SourceBatch, Transform
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, Source, SourceBatch
+from streamling.plugins.transforms import Transform
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing.harness import NoSpark, wait_for_end

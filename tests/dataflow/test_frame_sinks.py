@@ -12,8 +12,8 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.operators import FrameSink
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import FrameSink
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing.harness import NoSpark, wait_for_end

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.dataflow.results import Results
-from streamling.plugins.operators import AsyncCalls
+from streamling.plugins.transforms import AsyncCalls
 
 
 def rows(*ids: int) -> pa.RecordBatch:

@@ -6,7 +6,7 @@ import pytest
 
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import FrameSink
+from streamling.plugins.sinks import FrameSink
 from tests.dataflow.test_sql_flows import pipeline, sql
 from tests.harness.pipelines import Bench, eventually, finish
 
@@ -69,7 +69,7 @@ def test_a_stream_that_ends_in_spark_is_counted(bench, sink):
             "flood: {type: flood, primary_key: value}",
         )
     )
-    eventually(lambda: run._failure or run.rows_written().get("out", 0) >= 30)
+    eventually(lambda: run.failure or run.rows_written().get("out", 0) >= 30)
     run.stop("enough")
     finish(run)
     rows = run.rows_written()["out"]

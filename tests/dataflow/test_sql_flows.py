@@ -11,7 +11,7 @@ from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import FrameSink
+from streamling.plugins.sinks import FrameSink
 from tests.harness.pipelines import Bench, DoubleTransform, eventually, finish
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,8 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import FrameSink, StreamRestart
+from streamling.plugins.sinks import FrameSink
+from streamling.plugins.streams import StreamRestart
 from tests.harness.pipelines import Bench, TickSource, eventually, finish
 
 pytestmark = pytest.mark.spark

@@ -21,8 +21,10 @@ from streamling.connectors.postgres.sink import PostgresSink
 from streamling.connectors.print import PrintSink
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.plugins.operators import END, Operator, Sink, Wait
+from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, Wait
 from streamling.testing import PipelineHarness
 from streamling.testing.contract import sample_rows
 from streamling.testing.harness import eventually, wait_for_end, wait_until_settled

@@ -94,7 +94,7 @@ class Flagship(Bench):
         def reached() -> bool:
             return all(self.position(topic) == end for topic, end in ends.items())
 
-        eventually(lambda: run._failure is not None or reached(), 60)
+        eventually(lambda: run.failure is not None or reached(), 60)
 
     def position(self, topic: Topic) -> int:
         """The stored offset of the topic's one partition; 0 when none is stored."""

@@ -20,19 +20,11 @@ from streamling.pipeline.options import (
     UpstreamOptions,
 )
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.operators import (
-    END,
-    Sink,
-    Source,
-    SourceBatch,
-    SparkRead,
-    Stream,
-    StreamBatch,
-    StreamedSource,
-    Transform,
-    Wait,
-)
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, Source, SourceBatch, SparkRead, Wait
+from streamling.plugins.streams import Stream, StreamBatch, StreamedSource
+from streamling.plugins.transforms import Transform
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 

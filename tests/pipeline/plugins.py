@@ -7,8 +7,10 @@ from pydantic import Field
 
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import FreeFormOptions, SinkOptions, SourceOptions
-from streamling.plugins.operators import END, End, Position, Sink, Source, SourceBatch, Transform, Wait
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, End, Position, Source, SourceBatch, Wait
+from streamling.plugins.transforms import Transform
 
 _SCHEMA = pa.schema([("num_field", pa.int32()), ("alphanumeric_field", pa.string())])
 

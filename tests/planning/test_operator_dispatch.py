@@ -6,13 +6,13 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from streamling.plugins import operators, side_outputs
+from streamling.plugins import side_outputs, sinks, sources, streams, transforms
 from streamling.plugins.operators import Operator
 from tests.paths import ROOT
 
 PROTOCOLS = {
     name
-    for module in (operators, side_outputs)
+    for module in (sources, streams, transforms, sinks, side_outputs)
     for name, value in vars(module).items()
     if isinstance(value, type) and issubclass(value, Operator)
 }

@@ -31,8 +31,9 @@ from streamling.planning.placement import (
 )
 from streamling.planning.planned import PlannedNode
 from streamling.plugins.loader import load_plugins
-from streamling.plugins.operators import Sink, Transform
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
+from streamling.plugins.transforms import Transform
 from streamling.runtime.run import PipelineRun
 from streamling.spark.python_errors import ExecutorError, from_executor_error
 from streamling.state.memory import MemoryState

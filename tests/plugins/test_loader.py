@@ -12,8 +12,8 @@ import pytest
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.loader import GROUP, load_plugins
-from streamling.plugins.operators import Sink
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
 
 SINK = """\
 from streamling.plugins import Sink, SinkOptions, plugin

@@ -9,8 +9,9 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import BatchOptions, NodeOptions, ParallelOptions, SinkOptions, UpstreamOptions
-from streamling.plugins.operators import Operator, Sink
+from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
+from streamling.plugins.sinks import Sink
 from tests.pipeline.plugins import BatchSink, BatchSinkOptions, FilterTransform, RandomSource
 
 

@@ -45,7 +45,7 @@ def test_rows_without_an_operation_are_inserts(bench):
 
 def test_the_sink_is_notified_of_finalized_epochs(bench):
     run = bench.run(PLAIN.replace("rows: 100", "rows: 100, pause: 0.05"))
-    (sink,) = run._graph.operators["out"]
+    (sink,) = run.graph.operators["out"]
     assert sink.finalized_epochs == sorted(sink.finalized_epochs)
 
 
@@ -89,14 +89,14 @@ def test_after_a_failure_the_rows_of_the_uncommitted_epoch_are_replayed(bench):
 
 def test_batch_size_is_what_a_sink_sees(bench):
     run = bench.run(PLAIN.replace("type: ledger", "type: ledger, batch_size: 25"), checkpoint_interval_sec=60)
-    (sink,) = run._graph.operators["out"]
+    (sink,) = run.graph.operators["out"]
     assert sink.calls == [25, 25, 25, 25]
 
 
 def test_batch_size_is_what_a_transform_sees(bench):
     text = FAN_OUT.replace("type: double", "type: double, batch_size: 40")
     run = bench.run(text, checkpoint_interval_sec=60)
-    (transform,) = run._graph.operators["doubled"]
+    (transform,) = run.graph.operators["doubled"]
     assert transform.calls == [40, 40, 20]
 
 
@@ -106,16 +106,16 @@ def test_parallel_instances_share_the_keys_and_lose_nothing(bench):
     )
     run = bench.run(text)
     assert sorted(bench.ids("twice")) == list(range(100))
-    assert len(run._graph.operators["doubled"]) == 3
-    assert all(transform.calls for transform in run._graph.operators["doubled"])
+    assert len(run.graph.operators["doubled"]) == 3
+    assert all(transform.calls for transform in run.graph.operators["doubled"])
 
 
 def test_a_slow_sink_slows_the_source_and_memory_stays_bounded(bench):
     text = PLAIN.replace("rows: 100", "rows: 1000, ends: false").replace("type: ledger", "type: ledger, delay: 0.05")
     run = bench.start(text, checkpoint_interval_sec=60)
-    (sink,) = run._graph.operators["out"]
+    (sink,) = run.graph.operators["out"]
     eventually(lambda: len(sink.calls) >= 5)
-    flow = run._graph.flows["numbers"]
+    flow = run.graph.flows["numbers"]
     # behind the source: what is in the queue, in the sink's hands, and in the flow's
     assert flow._position["numbers"] <= 10 * (len(sink.calls) + 5)
     run.stop("enough")
@@ -236,7 +236,7 @@ def test_a_fast_exit_is_refused_for_bounded_work(bench, caplog):
 def test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline(bench):
     run = bench.prepare(ENDLESS, checkpoint_interval_sec=0.1, checkpoint_timeout_sec=1, shutdown_budget_secs=3)
     run.start()
-    (sink,) = run._graph.operators["out"]
+    (sink,) = run.graph.operators["out"]
     sink.flush = lambda: threading.Event().wait(6)
     with pytest.raises(StreamlingError, match="out"):
         finish(run)
@@ -254,7 +254,7 @@ def test_a_source_that_cannot_open_is_named(bench):
 def test_a_sink_that_fails_in_the_final_checkpoint_is_the_reason_and_nothing_else(bench, caplog):
     run = bench.start(ENDLESS, checkpoint_interval_sec=60)
     eventually(lambda: run.rows_written().get("out") == 50)
-    (sink,) = run._graph.operators["out"]
+    (sink,) = run.graph.operators["out"]
 
     def fail() -> None:
         raise StreamlingError.user("the table was dropped")
@@ -270,7 +270,7 @@ def test_a_sink_that_fails_in_the_final_checkpoint_is_the_reason_and_nothing_els
 def test_a_final_checkpoint_that_is_late_names_who_it_waits_for(bench):
     run = bench.start(ENDLESS, checkpoint_interval_sec=60, shutdown_budget_secs=2)
     eventually(lambda: run.rows_written().get("out") == 50)
-    (sink,) = run._graph.operators["out"]
+    (sink,) = run.graph.operators["out"]
     released = threading.Event()
     sink.flush = released.wait
     run.stop("SIGTERM")
@@ -337,5 +337,5 @@ def test_a_run_names_its_parts_that_have_not_ended(bench):
     run.stop("enough")
     with pytest.raises(StreamlingError):
         finish(run)
-    assert "ledger sink 'out'" in run.busy_parts()
-    eventually(lambda: run.busy_parts() == [])
+    assert "ledger sink 'out'" in run.graph.busy_parts()
+    eventually(lambda: run.graph.busy_parts() == [])

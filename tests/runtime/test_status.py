@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.plugins.operators import Progress
+from streamling.plugins.sources import Progress
 from streamling.runtime.status import sum_known, total_progress
 
 

@@ -29,8 +29,8 @@ from streamling.dev.topics import consume
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import FreeFormOptions, SourceOptions
 from streamling.plugins.loader import load_plugins
-from streamling.plugins.operators import Position, Source, SourceBatch, Wait
 from streamling.plugins.registry import Registry
+from streamling.plugins.sources import Position, Source, SourceBatch, Wait
 from streamling.runtime.run import PipelineRun
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, record
@@ -476,7 +476,7 @@ def test_example_delivers_its_rows(
 
     def arrived() -> bool:
         found[:] = [example.look(world)]
-        return found[0] == example.expected or world.run._failure is not None
+        return found[0] == example.expected or world.run.failure is not None
 
     with running(world):
         try:

@@ -10,7 +10,9 @@ import pytest
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions, SourceOptions, TransformOptions
-from streamling.plugins.operators import END, Sink, Source, SourceBatch, Transform, Wait
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, Source, SourceBatch, Wait
+from streamling.plugins.transforms import Transform
 from streamling.testing import SinkContract, SourceContract, TransformContract
 from streamling.testing import harness as bench
 

@@ -21,7 +21,7 @@ def test_the_kafka_source_reads_the_fake_broker(spark):
         run = training._prepared(spark, training._KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         run.start()
         try:
-            eventually(lambda: run._failure is not None or run.rows_written().get("rows") == 3, 60)
+            eventually(lambda: run.failure is not None or run.rows_written().get("rows") == 3, 60)
         finally:
             run.stop("all is there")
             finish(run)

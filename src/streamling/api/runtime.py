@@ -86,7 +86,7 @@ class Runtime:
         with ExitStack() as resources:
             state = resources.enter_context(app.state(pipeline, in_memory=not read.has_identity))
             run = app.run(pipeline, state, shared=shared)
-            spark = self._spark_with(run.spark_packages, app.config)
+            spark = self._spark_with(run.node_types.spark_packages, app.config)
             with spark.explaining_failures():
                 _prepare(run, spark, app.config)
                 run.start()
@@ -169,7 +169,7 @@ def _prepare(run: PipelineRun, spark: SparkRuntime, config: AppConfig) -> None:
     if not is_local(config.spark.master):
         from streamling.jvm.workers import WorkerCheck
 
-        WorkerCheck(session, needs_python=run.needs_python_workers).wait(lambda: False)
+        WorkerCheck(session, needs_python=run.node_types.needs_python_workers).wait(lambda: False)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

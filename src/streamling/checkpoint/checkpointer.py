@@ -35,7 +35,7 @@ from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
     from streamling.plugins.context import Metrics
-    from streamling.plugins.operators import Position
+    from streamling.plugins.sources import Position
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class MarkerTarget(Protocol):
 class PositionStore(Protocol):
     """The part of the state backend that checkpoints need."""
 
-    def put_many(self, entries: Mapping[str, Any]) -> None:
+    def put_positions(self, entries: Mapping[str, Any]) -> None:
         """Store all entries or none; a value of None removes the key."""
 
 
@@ -234,7 +234,7 @@ class Checkpointer:
     def _store(self, action: Store) -> Event:
         self._epochs.storing(action.epoch)
         try:
-            self._state.put_many(action.entries)
+            self._state.put_positions(action.entries)
         except Exception as error:
             return StoreFailed(action.epoch, StreamlingError.wrap(error, "state backend"))
         return Stored(action.epoch)

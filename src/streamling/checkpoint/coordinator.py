@@ -34,7 +34,7 @@ from streamling.retry import backoff_delay
 from streamling.state.backend import FencedError
 
 if TYPE_CHECKING:
-    from streamling.plugins.operators import Position
+    from streamling.plugins.sources import Position
 
 #: Seconds between two warnings about an epoch that makes no progress.
 WARN_EVERY: Final = 10.0

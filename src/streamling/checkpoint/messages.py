@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from streamling.errors import StreamlingError
-    from streamling.plugins.operators import Position
+    from streamling.plugins.sources import Position
 
 # ── events ──────────────────────────────────────────────────────────────────────────────────────────────────
 

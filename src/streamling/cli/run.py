@@ -178,10 +178,10 @@ def _run(
         state = resources.enter_context(app.state(pipeline, in_memory=dry_run or read_only))
         counted = is_reported(config, metrics_file)
         run = app.run(pipeline, state, count_in_spark=counted, read_only=read_only)
-        if early is not None and not run.spark_packages <= early.spark_packages:
+        if early is not None and not run.node_types.spark_packages <= early.spark_packages:
             early.stop()  # a plugin needs a Spark connector that the file does not mention
             early = None
-        runtime = early or start(run.spark_packages)
+        runtime = early or start(run.node_types.spark_packages)
         with timings.phase("ask the sources, check the SQL"):
             run.check_without_spark()
         with timings.phase("wait for Spark"):
@@ -210,7 +210,9 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
     from streamling.jvm.workers import WorkerCheck
     from streamling.spark.master import is_local
 
-    return None if is_local(config.spark.master) else WorkerCheck(session, needs_python=run.needs_python_workers)
+    if is_local(config.spark.master):
+        return None
+    return WorkerCheck(session, needs_python=run.node_types.needs_python_workers)
 
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig, admin: AdminServer) -> None:

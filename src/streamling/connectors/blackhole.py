@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
-from streamling.plugins.operators import OP_COLUMN, FrameSink, LocalRows
+from streamling.plugins.sinks import FrameSink
+from streamling.plugins.streams import LocalRows
 from streamling.spark.counting import report_counts
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

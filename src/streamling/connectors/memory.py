@@ -12,7 +12,10 @@ from pydantic import Field
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, SinkOptions, SourceOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import END, OP_COLUMN, End, Operator, Position, Sink, Source, SourceBatch, Wait
+from streamling.plugins.operators import Operator
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, End, Position, Source, SourceBatch, Wait
+from streamling.types.row_kind import OP_COLUMN
 
 #: what a program passes as rows: Arrow data, or one mapping per row
 Rows: TypeAlias = pa.Table | pa.RecordBatch | Sequence[Mapping[str, Any]]

@@ -14,7 +14,8 @@ from streamling.output.status_line import hide_status_line
 from streamling.output.streams import data_output
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import OP_COLUMN, Sink
+from streamling.plugins.sinks import Sink
+from streamling.types.row_kind import OP_COLUMN
 
 #: row kind in front of the row, on a terminal only: a pipe into jq must see nothing but JSON
 _KINDS = {"i": b"\x1b[32m+I\x1b[0m ", "u": b"\x1b[33m+U\x1b[0m ", "d": b"\x1b[31m-D\x1b[0m "}

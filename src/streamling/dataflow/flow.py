@@ -20,8 +20,9 @@ from streamling.errors import StreamlingError
 from streamling.observe.activity import Activity
 from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import OP_COLUMN, AnySource, Position
+from streamling.plugins.sources import AnySource, Position
 from streamling.threads import ContextThread
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

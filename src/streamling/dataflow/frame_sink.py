@@ -18,7 +18,8 @@ from streamling.errors import StreamlingError
 from streamling.observe.activity import work_in_spark
 from streamling.pipeline.error_locations import node_error, node_errors
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import FrameSink, LocalRows
+from streamling.plugins.sinks import FrameSink
+from streamling.plugins.streams import LocalRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,7 +22,7 @@ from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Edge, passing
-from streamling.plugins.operators import LocalPlan, Stream
+from streamling.plugins.streams import LocalPlan, Stream
 from streamling.spark.counting import row_count
 
 #: takes the aggregates of an observation in the plan

@@ -22,7 +22,7 @@ from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Edge, passing
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import FrameTransform
+from streamling.plugins.transforms import FrameTransform
 
 log = logging.getLogger(__name__)
 

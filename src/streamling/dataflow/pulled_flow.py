@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamling.dataflow.pulling import PullingFlow
-from streamling.plugins.operators import End, Position, Source, SourceBatch, Wait
+from streamling.plugins.sources import End, Position, Source, SourceBatch, Wait
 
 
 class PulledFlow(PullingFlow[Source[Any]]):

@@ -14,7 +14,8 @@ from streamling.dataflow.flow import GATE_CHECK, Flow
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.rows import Rows, check_columns
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import OP_COLUMN, AnySource, End, Position, SourceBatch, SparkRead, Wait
+from streamling.plugins.sources import AnySource, End, Position, SourceBatch, SparkRead, Wait
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

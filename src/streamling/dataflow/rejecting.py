@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import Acknowledge, AsyncCalls, Sink, Transform
 from streamling.plugins.rejects import reject_failing_rows
+from streamling.plugins.sinks import Acknowledge, Sink
+from streamling.plugins.transforms import AsyncCalls, Transform
 
 
 class RejectingTransform(Transform[Any]):

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.plugins.in_flight import InFlight
-from streamling.plugins.operators import AsyncCalls
+from streamling.plugins.transforms import AsyncCalls
 
 
 class Results:

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from streamling.observe.event_times import MILLISECONDS, EventTimes
 from streamling.plugins.context import Metrics
-from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.telemetry.metrics import BUCKETS
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation

@@ -27,7 +27,8 @@ from streamling.dataflow.pulling import PullingFlow, may_hold_rows
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
-from streamling.plugins.operators import SourceBatch, Stream, StreamBatch, StreamedSource, StreamRestart
+from streamling.plugins.sources import SourceBatch
+from streamling.plugins.streams import Stream, StreamBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from streamling.dataflow.results import Results
 from streamling.dataflow.rows import Rows, as_declared
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.dataflow.side_outputs import OnAck
-from streamling.plugins.operators import AsyncCalls, Sink, Transform
+from streamling.plugins.sinks import Sink
+from streamling.plugins.transforms import AsyncCalls, Transform
 
 
 class SinkWork:

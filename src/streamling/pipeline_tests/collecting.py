@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from streamling.plugins.operators import EmptyInputs, Operator, Sink
+from streamling.plugins.operators import EmptyInputs, Operator
+from streamling.plugins.sinks import Sink
 
 if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext

@@ -17,7 +17,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline_tests.load import LoadedCase
 from streamling.pipeline_tests.model import Row, SourceInput
 from streamling.pipeline_tests.rows import arrow_rows, declared_schema, inferred_schema, with_kind
-from streamling.plugins.operators import END, AnySource, End, Position, Source, SourceBatch, SparkRead
+from streamling.plugins.sources import END, AnySource, End, Position, Source, SourceBatch, SparkRead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

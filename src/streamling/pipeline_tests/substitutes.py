@@ -16,8 +16,9 @@ from streamling.pipeline_tests.collecting import Collected, collecting_sink
 from streamling.pipeline_tests.endpoints import Endpoint, Endpoints
 from streamling.pipeline_tests.load import LoadedCase
 from streamling.pipeline_tests.source import case_source
-from streamling.plugins.operators import AnySource, Operator
+from streamling.plugins.operators import Operator
 from streamling.plugins.registry import OperatorType
+from streamling.plugins.sources import AnySource
 from streamling.transforms.dynamic_table.store import MemoryStore
 from streamling.transforms.dynamic_table.transform import DynamicTableTransform, DynamicTableTransformOptions
 from streamling.transforms.sql.transform import SqlTransform

@@ -33,8 +33,12 @@ from streamling.planning.execution_graph import Callbacks, ExecutionGraph
 from streamling.planning.instances import router_of
 from streamling.planning.placement import Placement
 from streamling.planning.planned import Analysis, ContextFactory, PlannedNode
-from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Source, StreamedSource, Transform
+from streamling.plugins.operators import Operator
 from streamling.plugins.side_outputs import SideOutput
+from streamling.plugins.sinks import FrameSink, Sink
+from streamling.plugins.sources import Source
+from streamling.plugins.streams import StreamedSource
+from streamling.plugins.transforms import FrameTransform, Transform
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

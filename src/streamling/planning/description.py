@@ -19,8 +19,9 @@ from streamling.planning.instances import instances_of
 from streamling.planning.placement import runs_on_executors
 from streamling.planning.planned import ResolvedPipeline, operator_class
 from streamling.plugins.execution import ExecutionMode
-from streamling.plugins.operators import AnySource, Operator
+from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
+from streamling.plugins.sources import AnySource
 from streamling.spark.master import is_local
 
 

@@ -17,9 +17,11 @@ from streamling.errors import NodeLabel
 from streamling.pipeline.model import NodeKind
 from streamling.planning.planned import PlannedNode
 from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
-from streamling.plugins.operators import Operator, Sink, Transform
+from streamling.plugins.operators import Operator
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState, UnavailableTables
 from streamling.plugins.shared import SharedResources
+from streamling.plugins.sinks import Sink
+from streamling.plugins.transforms import Transform
 from streamling.retry import NeverStopping, ignore_retry
 from streamling.spark.pickling import send_by_value
 from streamling.spark.python_errors import to_executor_error

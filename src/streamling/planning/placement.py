@@ -17,7 +17,9 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, NodeKind
 from streamling.planning.executor_work import on_executor
 from streamling.planning.planned import PlannedNode
-from streamling.plugins.operators import FrameSink, FrameTransform, Operator, Sink, Transform
+from streamling.plugins.operators import Operator
+from streamling.plugins.sinks import FrameSink, Sink
+from streamling.plugins.transforms import FrameTransform, Transform
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.master import is_local
 from streamling.spark.python_errors import from_executor_error

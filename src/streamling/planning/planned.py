@@ -11,9 +11,10 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import AnySource, Operator
+from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.plugins.side_outputs import SideOutput
+from streamling.plugins.sources import AnySource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -18,9 +18,10 @@ from streamling.pipeline.model import Node, Pipeline
 from streamling.planning.instances import instances_of
 from streamling.planning.planned import ContextFactory, PlannedNode, ResolvedPipeline, operator_class
 from streamling.planning.problems import NodeProblems
-from streamling.plugins.operators import OP_COLUMN, AnySource
 from streamling.plugins.registry import Registry
 from streamling.plugins.side_outputs import SideOutput
+from streamling.plugins.sources import AnySource
+from streamling.types.row_kind import OP_COLUMN
 
 #: sources that are resolved at the same time: most of the time is spent waiting for responses
 _CONCURRENT_SOURCES = 8

@@ -18,28 +18,13 @@ from streamling.pipeline.options import (
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.context import Metrics, NodeContext, NodeState
 from streamling.plugins.loader import plugin
-from streamling.plugins.operators import (
-    END,
-    Acknowledge,
-    AsyncCalls,
-    End,
-    FrameSink,
-    FrameTransform,
-    Position,
-    Progress,
-    Sink,
-    Source,
-    SourceBatch,
-    SparkRead,
-    Stream,
-    StreamBatch,
-    StreamedSource,
-    Transform,
-    Wait,
-)
 from streamling.plugins.partitioning import ByColumns, ByPrimaryKey, Partitioning, RoundRobin
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.plugins.sinks import Acknowledge, FrameSink, Sink
+from streamling.plugins.sources import END, End, Position, Progress, Source, SourceBatch, SparkRead, Wait
+from streamling.plugins.streams import Stream, StreamBatch, StreamedSource
+from streamling.plugins.transforms import AsyncCalls, FrameTransform, Transform
 from streamling.sql.user_functions import SqlFunction
 
 __all__ = [

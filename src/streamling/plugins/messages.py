@@ -31,7 +31,10 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import END, End, OptionsT, Position, Sink, Source, SourceBatch, Transform, Wait
+from streamling.plugins.operators import OptionsT
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, End, Position, Source, SourceBatch, Wait
+from streamling.plugins.transforms import Transform
 
 #: seconds until a source that returned nothing is called again
 _PAUSE = 0.1

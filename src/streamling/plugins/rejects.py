@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.errors import BadRow
 from streamling.output.redaction import redact
-from streamling.plugins.operators import OP_COLUMN
+from streamling.types.row_kind import OP_COLUMN
 
 #: columns of every dead-letter sink
 DEAD_LETTER_SCHEMA: Final = pa.schema(

@@ -1,11 +1,14 @@
-"""The status of a run at one moment."""
+"""The status of a run at one moment, as numbers and in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from streamling.plugins.operators import Progress
+from streamling.checkpoint.checkpointer import Checkpointer
+from streamling.pipeline.model import Pipeline
+from streamling.planning.execution_graph import ExecutionGraph
+from streamling.plugins.sources import Progress
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,33 @@ class RunStatus:
     epoch: int | None = None
     #: of bounded sources
     progress: Progress | None = None
+
+
+def current_status(
+    pipeline: Pipeline, graph: ExecutionGraph, checkpointer: Checkpointer | None, progress: Progress | None
+) -> RunStatus:
+    """The status of the running parts of ``pipeline``; there is no ``checkpointer`` before the start."""
+    written, flows = graph.rows_written(), list(graph.flows.values())
+    dead = sum(rows for name, rows in written.items() if pipeline.rejecting_nodes(name))
+    return RunStatus(
+        rows_in=sum_known(flow.rows_in for flow in flows),
+        rows_out=sum(written.values()) - dead,
+        dead_letters=dead,
+        lag=sum_known(flow.source.lag() for flow in flows),
+        checkpoint_age=checkpointer.age() if checkpointer is not None else None,
+        epoch=checkpointer.epoch if checkpointer is not None else None,
+        progress=progress,
+    )
+
+
+def summary(pipeline: Pipeline, written: Mapping[str, int]) -> str:
+    """The rows per sink, for people: ``2 to out, 1 dead letter to bad``."""
+    parts = []
+    for name in (sink.name for sink in pipeline.sinks):
+        rows = written.get(name, 0)
+        letters = "" if not pipeline.rejecting_nodes(name) else " dead letter" if rows == 1 else " dead letters"
+        parts.append(f"{rows:,}{letters} to {name}")
+    return ", ".join(parts)
 
 
 def sum_known(numbers: Iterable[int | None]) -> int | None:

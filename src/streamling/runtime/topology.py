@@ -12,7 +12,7 @@ from streamling.observe.history import History, NodeSample, Sample, Shares, Wind
 from streamling.output.redaction import redact
 from streamling.pipeline.model import Node
 from streamling.planning.description import shown_options
-from streamling.plugins.operators import Progress
+from streamling.plugins.sources import Progress
 from streamling.runtime.run import PipelineRun
 
 #: a node waits if it does so for at least this share of its time

@@ -76,7 +76,7 @@ class SharedHandle:
     def report(self) -> Report:
         phase, run, error = self._phase, self._run, self._error
         if phase is Phase.STOPPING and run is not None:
-            busy = ", ".join(run.busy_parts())
+            busy = ", ".join(run.graph.busy_parts())
             return Report(phase, reason=f"waiting for {busy}" if busy else "")
         if phase is Phase.RUNNING and run is not None:
             impediment = run.impediment
@@ -189,7 +189,7 @@ class SharedHandle:
         except (Exception, SystemExit) as caught:
             error = caught
         # A part that is stuck might still write old rows after those of the next run: that one has to wait.
-        while run.busy_parts():
+        while run.graph.busy_parts():
             self._on_change()
             threading.Event().wait(1.0)
         log.info("stopped; rows: %s", run.summary())

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from streamling.plugins.operators import Operator, Sink
+from streamling.plugins.operators import Operator
+from streamling.plugins.sinks import Sink
 
 #: every method the engine may call when rows are about to flow
 METHODS = (

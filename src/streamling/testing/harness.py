@@ -140,12 +140,15 @@ class PipelineHarness:
         run = self.run
         assert run is not None
         self.stop()
-        eventually(lambda: all(flow._paused.is_set() for flow in run._graph.flows.values()), "the flow pauses")
+        eventually(lambda: all(flow._paused.is_set() for flow in run.graph.flows.values()), "the flow pauses")
 
     @property
     def over(self) -> bool:
         """Whether the current run has failed, was stopped or has read everything."""
-        return self.run is not None and (self.run._stopping.is_set() or not self.run._running)
+        run = self.run
+        return run is not None and (
+            run.is_stopping or all(run.has_source_ended(node.name) for node in run.pipeline.sources)
+        )
 
     @property
     def received_rows(self) -> list[dict[str, Any]]:

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from streamling.pipeline.options import SinkOptions, SourceOptions
-from streamling.plugins.operators import END, End, Position, Sink, Source, SourceBatch, Wait
+from streamling.plugins.sinks import Sink
+from streamling.plugins.sources import END, End, Position, Source, SourceBatch, Wait
 
 
 class BatchListOptions(SourceOptions):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
-from streamling.plugins.operators import Sink
+from streamling.plugins.sinks import Sink
 from streamling.testing.contract import OperatorContract, describe_difference, missing, sample_rows, with_operation
 from streamling.testing.executor import run_on_executor
 from streamling.testing.harness import eventually, wait_for_end, wait_until_settled

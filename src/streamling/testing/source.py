@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import End, Position, Source, SourceBatch, SparkRead, Wait
+from streamling.plugins.sources import End, Position, Source, SourceBatch, SparkRead, Wait
 from streamling.testing.call_log import Call, Fault
 from streamling.testing.contract import (
     OperatorContract,

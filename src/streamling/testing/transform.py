@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
-from streamling.plugins.operators import AsyncCalls
+from streamling.plugins.transforms import AsyncCalls
 from streamling.testing.contract import (
     OperatorContract,
     describe_difference,

@@ -11,8 +11,8 @@ import pyarrow as pa
 from streamling.config import AppConfig
 from streamling.connectors.clickhouse.source import ClickHouseSource, ClickHouseSourceOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import End, SourceBatch
 from streamling.plugins.placeholders import NoopMetrics
+from streamling.plugins.sources import End, SourceBatch
 from streamling.types.wide.layout import contains_wide, layout_of
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.file.driver import StoredState

@@ -32,9 +32,9 @@ def test_the_example_shows_the_rows_of_its_page(spark, kafka, registry, database
         shown = [tuple(line.split("\t")) for line in re.findall(r"^\d+\t.*$", page, re.MULTILINE)]
         expected = [(int(row[0]), *row[1:]) for row in shown]
         assert len(expected) == 3
-        eventually(lambda: run._failure or rows(database) == expected, 60)
+        eventually(lambda: run.failure or rows(database) == expected, 60)
         send(kafka.brokers, topic, "changes.jsonl")
-        eventually(lambda: run._failure or [row[0] for row in rows(database)] == [1, 2, 5], 60)
+        eventually(lambda: run.failure or [row[0] for row in rows(database)] == [1, 2, 5], 60)
         assert rows(database)[1][3] == "30000000"
     finally:
         run.stop("the test has what it wants")

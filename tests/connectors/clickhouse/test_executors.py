@@ -12,7 +12,7 @@ import pytest
 from streamling.connectors.clickhouse.source import ClickHouseSource
 from streamling.dev.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import End, SourceBatch, SparkRead
+from streamling.plugins.sources import End, SourceBatch, SparkRead
 from streamling.types.spark import from_physical, to_arrow_schema
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.clickhouse.source_driver import STATE_KEY, SourceDriver

@@ -18,8 +18,8 @@ from streamling.connectors.clickhouse.table_reader import TableReader
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SourceOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import SourceBatch
 from streamling.plugins.placeholders import NoopMetrics
+from streamling.plugins.sources import SourceBatch
 from streamling.types.wide.layout import I256, U256, WideDecimal
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.clickhouse.source_driver import as_python

@@ -15,8 +15,8 @@ from streamling.config import AppConfig
 from streamling.connectors.file import reader, staging
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import Position, SourceBatch, SparkRead
 from streamling.plugins.placeholders import NoopMetrics
+from streamling.plugins.sources import Position, SourceBatch, SparkRead
 
 NAME = "orders"
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamling.connectors.file.progress import PAGE_FILES, ProcessedFiles, ProcessedRanges
 from streamling.connectors.file.storage import File
-from streamling.plugins.operators import Position
+from streamling.plugins.sources import Position
 
 REF = "in"
 PROGRESS, WATERMARK = f"{REF}:bounded_progress", f"{REF}:watermark"

@@ -15,8 +15,8 @@ from streamling.connectors.memory import collected_rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
-from streamling.plugins.operators import END, Source, SourceBatch
 from streamling.plugins.registry import Registry
+from streamling.plugins.sources import END, Source, SourceBatch
 from streamling.runtime.run import PipelineRun
 from streamling.testing.harness import NoSpark
 from tests.harness.endpoint import Reply, Request, echo, endpoint

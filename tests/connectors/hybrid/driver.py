@@ -139,7 +139,7 @@ class HybridBench(Bench):
 
 
 def arrived(run: PipelineRun, count: int) -> None:
-    eventually(lambda: run._failure is not None or rows_in(run) >= count, 60)
+    eventually(lambda: run.failure is not None or rows_in(run) >= count, 60)
 
 
 def stop(run: PipelineRun) -> None:

@@ -205,7 +205,7 @@ def test_messages_that_were_deleted_while_the_tables_were_read_are_an_error(benc
     bench.database.offsets({(topic.name, 0): 1})
     bench.reading = PAGES
     run = bench.begin(topic, "first", "second")
-    eventually(lambda: rows_in(run) > 0 or run._failure is not None, 60)
+    eventually(lambda: rows_in(run) > 0 or run.failure is not None, 60)
     stop(run)
     delete_records(topic.kafka.brokers, topic.name, {0: 4})
     with pytest.raises(StreamlingError) as caught:

@@ -118,11 +118,11 @@ class KafkaBench(Bench):
         """Return all rows, when there are ``count`` of them and the run has drained; batches may differ in their
         columns."""
         try:
-            eventually(lambda: run._failure is not None or rows_in(run) >= count, 60)
+            eventually(lambda: run.failure is not None or rows_in(run) >= count, 60)
         finally:
             run.stop("the test has what it wants")
             finish(run)
-        return [row for sink in run._graph.operators["out"] for batch in sink._batches for row in batch.to_pylist()]
+        return [row for sink in run.graph.operators["out"] for batch in sink._batches for row in batch.to_pylist()]
 
     def rows(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> list[dict[str, Any]]:
         return self.read(topic, count, sql, **options).to_pylist()

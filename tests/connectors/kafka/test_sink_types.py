@@ -92,7 +92,7 @@ class Copying(KafkaSinkBench):
         run = self.start(text, kafka_source=KafkaSource(**place), kafka_sink=KafkaSink(**place))
         try:
             ended = lambda: sum(end_offsets(self.kafka.brokers, target).values()) >= count  # noqa: E731
-            eventually(lambda: run._failure is not None or ended(), 60)
+            eventually(lambda: run.failure is not None or ended(), 60)
         finally:
             run.stop("the test has what it wants")
             finish(run)

@@ -63,7 +63,7 @@ class Fleet(KafkaBench):
 
     def close(self) -> None:
         for run in self.runs:
-            if run.stop_reason is None and run._failure is None:
+            if run.stop_reason is None and run.failure is None:
                 self.leave(run)
         for state in self._states:
             state.close()

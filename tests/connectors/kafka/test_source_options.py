@@ -107,7 +107,7 @@ def test_a_filter_keeps_the_rows_that_match(bench: KafkaBench) -> None:
     sinks = {f"out{number}": {"type": "memory", "from": f"rows{number}"} for number in range(len(sources))}
     run = bench.begin_text(json.dumps({"sources": sources, "transforms": {}, "sinks": sinks}))
     try:
-        eventually(lambda: run._failure is not None or rows_in(run) >= sum(_FILTERS.values()), 60)
+        eventually(lambda: run.failure is not None or rows_in(run) >= sum(_FILTERS.values()), 60)
     finally:
         run.stop("the test has what it wants")
         finish(run)
@@ -197,7 +197,7 @@ def test_small_batches(bench: KafkaBench) -> None:
     topic.write(ORDERS, *({"id": n} for n in range(10)))
     run = bench.begin(topic, batch_size=4)
     assert [row["id"] for row in bench.collected(run, 10)] == list(range(10))
-    assert [batch.num_rows for batch in run._graph.operators["out"][0]._batches] == [4, 4, 2]
+    assert [batch.num_rows for batch in run.graph.operators["out"][0]._batches] == [4, 4, 2]
 
 
 @pytest.mark.parametrize(("parallelism", "tasks"), [(None, 3), (2, 2), (7, 3)])

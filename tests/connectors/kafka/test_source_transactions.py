@@ -60,11 +60,11 @@ def test_only_committed_messages_are_rows_and_the_position_reaches_the_end(bench
     writer.abort(*range(100, 5000))  # a separate batch, without a row
     end = end_offsets(topic.kafka.brokers, topic.name)[0]
     stored = f"rows:{topic.name}:0"
-    eventually(lambda: run._failure is not None or (bench.state.get(stored) or {}).get("offset") == end, 60)
-    eventually(lambda: run._failure is not None or run.metrics.value(METRIC, "rows", partition="0") == 0)
+    eventually(lambda: run.failure is not None or (bench.state.get(stored) or {}).get("offset") == end, 60)
+    eventually(lambda: run.failure is not None or run.metrics.value(METRIC, "rows", partition="0") == 0)
     writer.begin(5)
     writer.finish()
-    eventually(lambda: run._failure is not None or rows_in(run) == 4)
+    eventually(lambda: run.failure is not None or rows_in(run) == 4)
     writer.begin(6)  # stays open
     assert [row["id"] for row in bench.collected(run, 4)] == [1, 2, 4, 5]
     admin = KafkaAdmin(bench.spark, {"bootstrap.servers": topic.kafka.brokers})

@@ -12,8 +12,8 @@ from streamling.connectors.memory import collected_rows
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.operators import END, Source, SourceBatch
 from streamling.plugins.registry import Registry
+from streamling.plugins.sources import END, Source, SourceBatch
 from streamling.runtime.run import PipelineRun
 from streamling.state.backend import StateBackend
 from streamling.state.memory import MemoryState

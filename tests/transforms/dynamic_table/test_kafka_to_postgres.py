@@ -76,7 +76,7 @@ class Story(Bench):
 
     def arrived(self, run: Any) -> None:
         """Wait until everything sent is in the sinks and final."""
-        eventually(lambda: run._failure is not None or self._offset() == self._sent, 90)
+        eventually(lambda: run.failure is not None or self._offset() == self._sent, 90)
 
     def end(self, run: Any) -> None:
         run.stop("the test has what it wants")

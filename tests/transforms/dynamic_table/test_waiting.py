@@ -23,9 +23,10 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions, TransformOptions, UpstreamOptions
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import END, Source, SourceBatch, Transform, Wait
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
+from streamling.plugins.sources import END, Source, SourceBatch, Wait
+from streamling.plugins.transforms import Transform
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from tests.connectors.kafka.source_driver import Topic, record
@@ -146,7 +147,7 @@ def test_checkpoints_continue_during_the_wait(spark):
     run = begin(spark, accounts=accounts, checkpoint_interval_sec=0.05)
     # it is random whether a marker comes between the last batch and the read that hangs; one comes after the first
     # batch
-    eventually(lambda: run._state.get("accounts") or run._failure)
+    eventually(lambda: run._state.get("accounts") or run.failure)
     assert run._state.get("orders") is None
     release.set()
     finish(run)
@@ -198,7 +199,7 @@ def test_continuous_files_fill_a_table_with_those_of_the_first_listing(spark, tm
             (tmp_path / folder / f"{number}.csv").write_text(f"id,v\n{number},v{number}\n")
     run = Bench(spark).start(FILES)
     try:
-        eventually(lambda: run._failure or run.rows_written().get("out") == 3, 60)
+        eventually(lambda: run.failure or run.rows_written().get("out") == 3, 60)
     finally:
         run.stop("the test has what it wants")
         finish(run)

@@ -23,7 +23,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext, NodeState
-from streamling.plugins.operators import Acknowledge, Sink
+from streamling.plugins.sinks import Acknowledge, Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,7 +17,7 @@ from streamling.document.scalars import Columns, ProgramText
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Options, SourceOptions
 from streamling.plugins.connections import ConnectionCheck
-from streamling.plugins.operators import End, Position, Progress, Source, SourceBatch
+from streamling.plugins.sources import End, Position, Progress, Source, SourceBatch
 from streamling.retry import call_with_startup_retries
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from streamling.connectors.clickhouse.sort_key import Cut
 from streamling.connectors.clickhouse.table_info import TableInfo
 from streamling.connectors.clickhouse.table_query import CheckedQuery, ReadLimits, TableQuery, check_query
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import END, End, Position, Progress, SourceBatch, SparkRead
+from streamling.plugins.sources import END, End, Position, Progress, SourceBatch, SparkRead
 from streamling.spark.master import is_local
 from streamling.spark.python_errors import from_executor_error
 

@@ -18,8 +18,8 @@ from streamling.connectors.file.schema import FORMATS, HIVE_NULL, FileSchema, ev
 from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompress, unreadable_file_error
 from streamling.connectors.file.values import conform
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import OP_COLUMN
 from streamling.types.names import readable
+from streamling.types.row_kind import OP_COLUMN
 
 _REMEDY = "correct the file; types are those of the files sampled when the pipeline started"
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 from streamling.connectors.file.checks import checked_sql
 from streamling.connectors.file.schema import FileSchema
 from streamling.connectors.file.wide import value_sql
-from streamling.plugins.operators import OP_COLUMN
 from streamling.spark.sql_text import quoted
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import to_spark_schema
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from streamling.connectors.file.storage import File
-from streamling.plugins.operators import Position
+from streamling.plugins.sources import Position
 
 #: files per entry of the ledger: the last entry is rewritten at each checkpoint, full ones never
 PAGE_FILES = 500

@@ -21,7 +21,7 @@ from streamling.connectors.file.splits import SPLIT_BYTES, lines_before
 from streamling.connectors.file.staging import StagedFile, StagingFolder, missing_file_error
 from streamling.connectors.file.storage import File, Storage, is_hidden
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import SparkRead
+from streamling.plugins.sources import SparkRead
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

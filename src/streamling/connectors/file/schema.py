@@ -18,8 +18,8 @@ from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.sample import Sample
 from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable_file_error
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import OP_COLUMN
 from streamling.types.names import readable
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide.layout import contains_wide
 
 #: sample size: all of a small data set, the beginnings of evenly spaced files of a large one

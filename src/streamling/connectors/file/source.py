@@ -21,8 +21,9 @@ from streamling.document.scalars import Duration, redact_url
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import Options, ParallelOptions, SourceOptions
 from streamling.plugins.connections import ConnectionCheck
-from streamling.plugins.operators import END, OP_COLUMN, End, Position, Progress, Source, SourceBatch, Wait
+from streamling.plugins.sources import END, End, Position, Progress, Source, SourceBatch, Wait
 from streamling.spark.master import is_local
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

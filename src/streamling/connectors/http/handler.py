@@ -24,8 +24,9 @@ from streamling.pipeline.options import (
 )
 from streamling.pipeline.typenames import TypeName, parse_type
 from streamling.plugins.connections import ConnectionCheck
-from streamling.plugins.operators import OP_COLUMN, AsyncCalls, Transform
 from streamling.plugins.rejects import reject_failing_rows
+from streamling.plugins.transforms import AsyncCalls, Transform
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,8 @@ import pyarrow as pa
 from streamling.connectors.http.config import HttpHandler
 from streamling.connectors.http.options import HttpCall
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import OP_COLUMN
 from streamling.types.json import json_rows
+from streamling.types.row_kind import OP_COLUMN
 
 #: rows encoded at a time
 _STEP: Final = 2000

@@ -8,8 +8,8 @@ from typing import Any, Final
 import pyarrow as pa
 
 from streamling.errors import BadRow
-from streamling.plugins.operators import OP_COLUMN
 from streamling.types.from_json import InvalidJsonValue, arrow_column, parse_json
+from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import sql_type, to_physical
 
 _KINDS: Final = ("i", "u", "d")

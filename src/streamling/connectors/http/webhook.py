@@ -15,7 +15,7 @@ from streamling.document.scalars import redact_url
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.in_flight import InFlight
-from streamling.plugins.operators import Sink
+from streamling.plugins.sinks import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

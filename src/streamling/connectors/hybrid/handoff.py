@@ -21,7 +21,7 @@ from streamling.connectors.kafka.group.source import SECTION
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.settings import client_settings
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import Position
+from streamling.plugins.sources import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -24,16 +24,8 @@ from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.source import KafkaSource
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
-from streamling.plugins.operators import (
-    END,
-    End,
-    Position,
-    Progress,
-    SourceBatch,
-    Stream,
-    StreamedSource,
-    Wait,
-)
+from streamling.plugins.sources import END, End, Position, Progress, SourceBatch, Wait
+from streamling.plugins.streams import Stream, StreamedSource
 from streamling.retry import RetryLog, backoff_delay, call_with_startup_retries
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from streamling.connectors.clickhouse.table_reader import TableReader
 from streamling.connectors.hybrid.options import locate_error
 from streamling.connectors.hybrid.phases import cursor_key
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import End, Position, Progress, SourceBatch
+from streamling.plugins.sources import End, Position, Progress, SourceBatch
 from streamling.retry import call_with_startup_retries
 
 if TYPE_CHECKING:

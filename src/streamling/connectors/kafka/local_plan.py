@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.plugins.operators import LocalRows
+from streamling.plugins.streams import LocalRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

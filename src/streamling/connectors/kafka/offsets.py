@@ -10,7 +10,7 @@ from typing import Any
 
 from streamling.connectors.kafka.admin import Committed, KafkaAdmin, TopicInfo
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import Position
+from streamling.plugins.sources import Position
 
 _REMEDY = "clear the stored position with 'streamling state reset' to read the messages that are available"
 #: brokers that have just started may not know their topics yet: number of attempts and seconds between them

@@ -36,7 +36,8 @@ from streamling.document.scalars import Duration, folded
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
-from streamling.plugins.operators import FrameSink, LocalRows
+from streamling.plugins.sinks import FrameSink
+from streamling.plugins.streams import LocalRows
 from streamling.spark.counting import read_count, report_counts, shuffled_rows, with_row_counter
 from streamling.sql.kernels.registration import register
 

@@ -41,8 +41,9 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
-from streamling.plugins.operators import Position, Stream, StreamedSource, StreamRestart
 from streamling.plugins.rejects import REJECT_COLUMN
+from streamling.plugins.sources import Position
+from streamling.plugins.streams import Stream, StreamedSource, StreamRestart
 from streamling.retry import call_with_startup_retries
 from streamling.types.row_kind import OP_COLUMN
 

@@ -19,7 +19,8 @@ from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import LocalPlan, Position, SparkRead, Stream, StreamBatch, StreamRestart
+from streamling.plugins.sources import Position, SparkRead
+from streamling.plugins.streams import LocalPlan, Stream, StreamBatch, StreamRestart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

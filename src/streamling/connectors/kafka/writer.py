@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from streamling.connectors.kafka.admin import java_map
-from streamling.plugins.operators import LocalRows
+from streamling.plugins.streams import LocalRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

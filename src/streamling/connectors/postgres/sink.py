@@ -22,7 +22,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import Sink
+from streamling.plugins.sinks import Sink
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:

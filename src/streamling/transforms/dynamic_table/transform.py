@@ -14,7 +14,6 @@ from streamling.document.scalars import BadValueError, ProgramText
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import TransformOptions
 from streamling.plugins.connections import ConnectionCheck
-from streamling.plugins.operators import OP_COLUMN
 from streamling.plugins.side_outputs import LookupTable
 from streamling.spark.sql_text import quoted
 from streamling.sql.compiler import compile_sql
@@ -28,6 +27,7 @@ from streamling.transforms.dynamic_table.backends import create_store, table_con
 from streamling.transforms.dynamic_table.contains import EARLIER, check, first_appearances
 from streamling.transforms.sql.statement import Statement
 from streamling.transforms.sql.transform import known_type
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -19,7 +19,7 @@ from streamling.pipeline.options import (
     UpstreamOptions,
 )
 from streamling.pipeline.typenames import TypeName, parse_type
-from streamling.plugins.operators import OP_COLUMN, Transform
+from streamling.plugins.transforms import Transform
 from streamling.transforms.script.codecs import codec_for
 from streamling.transforms.script.config import ScriptConfig
 from streamling.transforms.script.console import Console
@@ -28,6 +28,7 @@ from streamling.transforms.script.engines import engine_for, limits_of
 from streamling.transforms.script.program import DRIVER_ERROR, line_of
 from streamling.transforms.script.returns import returned_names
 from streamling.transforms.script.runner import Runner
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from streamling.config import AppConfig

@@ -12,7 +12,7 @@ from pydantic import Field
 from streamling.document.scalars import PrimaryKey, ProgramText
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, TransformOptions
-from streamling.plugins.operators import FrameTransform
+from streamling.plugins.transforms import FrameTransform
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import parse
 from streamling.sql.library import plugin_functions as own

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamling.errors import StreamlingError
-from streamling.plugins.operators import StreamRestart
+from streamling.plugins.streams import StreamRestart
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -14,7 +14,7 @@ from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.settings import client_settings
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import ExternalPosition
-from streamling.plugins.operators import Position
+from streamling.plugins.sources import Position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

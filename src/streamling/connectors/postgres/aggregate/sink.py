@@ -29,7 +29,7 @@ from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, Options, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext
-from streamling.plugins.operators import Acknowledge, Sink
+from streamling.plugins.sinks import Acknowledge, Sink
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:

@@ -16,8 +16,6 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.InvalidOffsetException;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
-import org.apache.kafka.common.Metric;
-import org.apache.kafka.common.MetricName;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.errors.TopicAuthorizationException;
@@ -42,25 +40,21 @@ public final class MessageReader implements Runnable {
   private static final long CHECK_NANOS = 1_000_000_000L;
   /** Time for which a consumer without a stream is kept: a stream that is restarted uses it again. */
   private static final long KEPT_SECONDS = 2;
-  /** A broker answers a fetch at least every 100 ms: after this time without an answer, none is available. */
-  private static final long SILENCE_NANOS = 10_000_000_000L;
 
   private final Map settings;
   private final KafkaConsumer consumer;
-  private final Metric answers;
+  private final BrokerWatch brokers;
   private final Set subscriptions = new HashSet();
   private final LinkedBlockingQueue commands = new LinkedBlockingQueue();
   /** Partition → its subscription; only used by the reader's thread, like everything below. */
   private final Map owners = new HashMap();
-  private double answered = -1;
-  private long answeredAt;
   private long checkedAt;
 
   private MessageReader(Map settings) {
     this.settings = settings;
     ByteArrayDeserializer bytes = new ByteArrayDeserializer();
     consumer = new KafkaConsumer(settings, bytes, bytes);
-    answers = metric("fetch-total", "consumer-fetch-manager-metrics");
+    brokers = new BrokerWatch(consumer);
   }
 
   /**
@@ -233,13 +227,7 @@ public final class MessageReader implements Runnable {
       return;
     }
     checkedAt = now;
-    double total = ((Double) answers.metricValue()).doubleValue();
-    if (total != answered || consumer.paused().size() == owners.size()) {
-      answered = total;
-      answeredAt = now;
-    } else if (now - answeredAt > SILENCE_NANOS) {
-      throw new TimeoutException("the brokers do not answer");
-    }
+    brokers.check(now, consumer.paused().size() < owners.size());
     checkTopics();
   }
 
@@ -273,7 +261,7 @@ public final class MessageReader implements Runnable {
     }
     consumer.assign(owners.keySet());
     moveTo(subscription, offsets);
-    answeredAt = System.nanoTime();
+    brokers.restart(System.nanoTime());
   }
 
   private void moveTo(Subscription subscription, Map offsets) {
@@ -339,16 +327,5 @@ public final class MessageReader implements Runnable {
     if (readers.isEmpty()) {
       READERS.remove(settings);
     }
-  }
-
-  private Metric metric(String name, String group) {
-    for (Iterator all = consumer.metrics().entrySet().iterator(); all.hasNext(); ) {
-      Map.Entry entry = (Map.Entry) all.next();
-      MetricName key = (MetricName) entry.getKey();
-      if (key.name().equals(name) && key.group().equals(group) && key.tags().size() == 1) {
-        return (Metric) entry.getValue();
-      }
-    }
-    throw new IllegalStateException("the Kafka client has no metric " + name);
   }
 }

@@ -1,0 +1,89 @@
+"""Sinks: those that write Arrow data, and those that Spark writes."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import pyarrow as pa
+
+from streamling.pipeline.model import NodeKind
+from streamling.plugins.execution import ExecutionMode
+from streamling.plugins.operators import Operator, OptionsT
+from streamling.plugins.streams import LocalRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Acknowledge(Protocol):
+    """Reports that everything before a marker is durable."""
+
+    def __call__(self, entries: Mapping[str, Any] = ..., /) -> None:
+        """``entries``, state key → JSON value, are stored in the same transaction as the positions: they exist exactly
+        when the epoch is final. Keys begin with the node's name."""
+
+
+class Sink(Operator[OptionsT]):
+    """Takes Arrow batches. After ``flush`` returns, everything written before is durable."""
+
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
+    execution: ClassVar[ExecutionMode] = ExecutionMode.LANE
+    #: True when instances may run on Spark's executors, each writing its own share of the keys.
+    #: A sink whose output belongs to this process (a terminal, a Python list) stays in the driver.
+    distributable: ClassVar[bool] = False
+    #: rows after which the pipeline ends, over all instances; None: no limit
+    row_limit: int | None = None
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Called on the lane's thread in source order, never with an empty batch. May buffer."""
+
+    def flush(self) -> None:
+        """Make everything written so far durable, or raise. Called before each acknowledgement."""
+
+    def on_first_marker(self, epoch: int) -> None:
+        """The first of several feeders (flows of a UNION ALL, instances of a transform) has sent its marker of
+        ``epoch``: rows from now on may belong to this epoch or to the next one."""
+
+    def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
+        """All rows of ``epoch`` have been written. Call ``acknowledge`` once they are durable: immediately, as the
+        default does after `flush`, or later from any thread. An epoch that is not acknowledged fails the pipeline after
+        `checkpoint_timeout_sec`."""
+        self.flush()
+        acknowledge()
+
+
+class FrameSink(Operator[OptionsT]):
+    """A sink that Spark writes by itself, without the rows passing through Python."""
+
+    node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
+    execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
+    #: True when `write_frame` returns the number of rows. Otherwise Spark counts them for the engine, which takes
+    #: 0.04 to 0.25 µs per row.
+    counts_rows: ClassVar[bool] = False
+
+    def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
+        """Write rows that are already in Python, durably; False: pass them as a DataFrame instead."""
+        return False
+
+    def prepare(self, frame: DataFrame) -> DataFrame:
+        """What the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, so that it
+        runs in the same pass as the SQL."""
+        return frame
+
+    @abstractmethod
+    def write_frame(self, frame: DataFrame) -> int | None:
+        """Write all rows of a prepared frame durably before returning. Called once per batch. Returns the number of
+        rows if the sink `counts_rows`."""
+
+    def prepare_local(self, frame: DataFrame) -> DataFrame | None:
+        """What `write_local` takes, as a plan over the rows of a stream. Called once per stream. None: the sink does
+        not write small batches itself."""
+        return None
+
+    def write_local(self, rows: LocalRows) -> None:
+        """Write the rows of a small batch durably before returning, without a Spark job. Called instead of
+        `write_frame`, on the same thread, if the driver can evaluate the plan of `prepare_local`."""
+        raise NotImplementedError(f"{type(self).__name__} has no write_local")

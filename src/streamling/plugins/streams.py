@@ -1,0 +1,108 @@
+"""Sources that wait for rows by themselves, and the streams that they read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import pyarrow as pa
+
+from streamling.errors import StreamlingError
+from streamling.plugins.execution import ExecutionMode
+from streamling.plugins.operators import OptionsT
+from streamling.plugins.sources import END, AnySource, End, Position, SourceBatch, Wait
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class StreamRestart(StreamlingError):
+    """Returned by `Operator.translate_error` of a streamed source, or raised by `Stream.next`, when the stream cannot
+    continue but a new one can: the flow calls `StreamedSource.stream` again from its position, after a pause if the
+    error is retriable."""
+
+
+@dataclass(frozen=True)
+class StreamBatch(SourceBatch):
+    """A batch of a stream."""
+
+    #: how many rows or messages were read, for the status of a run; None: not known
+    count: int | None = None
+    #: what the plans of `Stream.local_plan` evaluate, if the batch is small; None: only Spark can read it
+    messages: Any = None
+
+
+@dataclass(frozen=True)
+class LocalRows:
+    """Rows in the driver's JVM that were computed without a Spark job."""
+
+    #: a Java list of Spark's ``InternalRow``
+    rows: Any
+    count: int
+
+
+class LocalPlan(Protocol):
+    """A plan over the messages of a stream that the driver evaluates by itself: a Spark job takes tens of milliseconds,
+    however few rows it has. Made once for a stream, used for each of its small batches, on the flow's thread. Errors
+    are those of Spark's expressions."""
+
+    def to_arrow(self, messages: Any) -> pa.RecordBatch:
+        """The rows as Arrow data, with the types of ``DataFrame.toArrow``."""
+
+    def to_rows(self, messages: Any) -> LocalRows:
+        """The rows for `FrameSink.write_local`."""
+
+    def observed(self) -> Mapping[str, Sequence[float | None]]:
+        """The aggregates of the observations (``DataFrame.observe``) in the plan, by name, as of the last batch."""
+
+
+class Stream(ABC):
+    """The rows of a source from a position on. Its methods are called on the flow's thread, except `wake`."""
+
+    #: where it starts: the position that it was created with, or another one if other instances read a part of the data
+    position: Position
+
+    @abstractmethod
+    def next(self, timeout: float) -> StreamBatch | None:
+        """Wait for the rows that follow those of the last batch, at most ``timeout`` seconds. None: there are none, or
+        `wake` was called. Not called while a sink is behind. A batch whose delivery fails is not requested again: the
+        stream is closed, and the next one starts before it."""
+
+    @abstractmethod
+    def wake(self) -> None:
+        """End the current call of `next`, or the following one. Called on any thread when the flow has something else
+        to do: a marker, a commit, a restart, the end."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release all resources. Called once. The next stream reads again what this one has read but not returned."""
+
+    def template(self) -> DataFrame | None:
+        """A DataFrame without rows that has the plan of the rows: the engine adds SQL to it once and passes the result
+        to `local_plan`. Called once. None: small batches are Spark jobs, too."""
+        return None
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
+        """The plan of ``frame``, which was made from the `template`, for the driver; None if it needs a Spark job."""
+        return None
+
+
+class StreamedSource(AnySource[OptionsT]):
+    """A source that waits for rows by itself. One that is `bounded` ends after its `backfill`."""
+
+    execution: ClassVar[ExecutionMode] = ExecutionMode.STREAMED
+
+    def backfill(self, spark: SparkSession, position: Position) -> SourceBatch | Wait | End:
+        """The next batch of the rows that precede the stream, as `Source.read` returns them: with the columns of
+        `schema`. Called repeatedly on the flow's thread, from the restored position on, until it returns `END`; then
+        the stream starts at the last position. The default has no such rows."""
+        return END
+
+    @abstractmethod
+    def stream(self, spark: SparkSession, position: Position) -> Stream | None:
+        """The rows right after ``position``. None: there is nothing to read until the source calls
+        ``context.restart_stream``. Called on the flow's thread for each (re)start, and again after a pause if it raises
+        a retriable error. If the node has a dead-letter sink, the rows have the column
+        `streamling.plugins.rejects.REJECT_COLUMN`."""
