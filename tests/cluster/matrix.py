@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import re
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from string import Template
-from typing import IO, Any
+from typing import Any
 
 import psycopg
 import pyarrow as pa
@@ -26,7 +22,7 @@ from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, framed, record
-from tests.harness.commands import QUICK_JVM
+from tests.harness.commands import Command
 from tests.harness.endpoint import Endpoint, Reply, Request
 from tests.recovery.accounts import SCHEMA as ACCOUNT
 
@@ -117,8 +113,19 @@ class Run:
     #: id of the process that the command runs in
     driver: int | None = None
 
-    def start(self, output: IO[str], errors: IO[str]) -> subprocess.Popen[str]:
-        """The command; ``spark.master`` is all that depends on the cluster."""
+    def run(self, is_complete: Callable[[], bool], seconds: float = 600) -> None:
+        """Until everything has been read, then to a clean end."""
+        (self.folder / "out").mkdir(parents=True)
+        (self.folder / "pipeline.yaml").write_text(self._pipeline())
+        command = Command(self.folder, self._env(), "--metrics-file", "metrics.prom")
+        self.driver = command.start().pid
+        try:
+            command.eventually(is_complete, seconds)
+            command.drain(90)
+        finally:
+            command.end()
+
+    def _pipeline(self) -> str:
         values = {
             "place": self.place,
             "data": str(self.data),
@@ -126,12 +133,11 @@ class Run:
             "seen": str(self.folder / "seen"),
             "endpoint": f"http://127.0.0.1:{self.endpoint.port}/{self.place}",
         }
-        (self.folder / "out").mkdir(parents=True)
-        text = Template((HERE / "matrix.yaml").read_text()).substitute(values)
-        (self.folder / "pipeline.yaml").write_text(text)
-        env = {
-            **os.environ,
-            **QUICK_JVM,
+        return Template((HERE / "matrix.yaml").read_text()).substitute(values)
+
+    def _env(self) -> dict[str, str]:
+        """``spark.master`` is all that depends on the cluster."""
+        return {
             **self.services,
             "STREAMLING__PLUGIN__PATH": str(PLUGINS),
             "STREAMLING__SPARK__MASTER": self.master,
@@ -139,31 +145,6 @@ class Run:
             # a consumer group of its own: all of them read the same topics
             "STREAMLING__APPLICATION_ID": self.place,
         }
-        line = [sys.executable, "-m", "streamling", "run", "pipeline.yaml", "--metrics-file", "metrics.prom"]
-        return subprocess.Popen(line, cwd=self.folder, env=env, text=True, stdout=output, stderr=errors)
-
-    def run(self, is_complete: Callable[[], bool], seconds: float = 600) -> None:
-        """Until everything has been read, then to a clean end."""
-        self.folder.mkdir()
-        with (
-            (self.folder / "printed").open("w") as output,
-            (self.folder / "log").open("w") as errors,
-            self.start(output, errors) as process,
-        ):
-            self.driver = process.pid
-            deadline = time.monotonic() + seconds
-            try:
-                while not is_complete():
-                    assert process.poll() is None, self.log()
-                    assert time.monotonic() < deadline, self.log()
-                    time.sleep(0.5)
-                process.terminate()
-                assert process.wait(90) == 0, self.log()
-            finally:
-                process.kill()
-
-    def log(self) -> str:
-        return (self.folder / "log").read_text()[-6000:]
 
     # ── results ─────────────────────────────────────────────────────────────────────────────────────────────
 

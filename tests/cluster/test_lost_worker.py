@@ -11,8 +11,8 @@ import pytest
 
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.cluster import Cluster
+from tests.harness.commands import Command
 from tests.recovery.accounts import SCHEMA, AccountLoad, expected, stored
-from tests.recovery.command import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 

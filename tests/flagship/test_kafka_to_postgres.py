@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.avro import decode
-from streamling.dev.topics import Message, consume
+from streamling.dev.topics import Message
 from streamling.errors import StreamlingError
-from tests.connectors.kafka.source_driver import Topic, framed, record
+from tests.connectors.kafka.source_driver import Topic, framed, record, table_of
 from tests.flagship.bench import Flagship
 from tests.harness.pipelines import finish
 
@@ -363,20 +362,7 @@ def test_two_databases_and_a_topic_get_the_same_rows_and_these_are_read_once(fla
     expected = {str(n): f"v{n}" for n in range(15) if n != 4} | {"3": "new"}
     assert dict(flagship.table("here")) == expected
     assert dict(flagship.table("there", db=other)) == {key: value.upper() for key, value in expected.items()}
-    assert state_of(topic, out) == expected
-
-
-def state_of(topic: Topic, name: str) -> dict[str, Any]:
-    """What a table of a topic's messages would hold."""
-    table: dict[str, Any] = {}
-    for message in consume(topic.kafka.brokers, name):
-        assert message.value is not None
-        row = decode(topic.registry, message.value)
-        if message.header("dbz.op") == b"d":
-            table.pop(row["id"], None)
-        else:
-            table[row["id"]] = row["v"]
-    return table
+    assert {id: row["v"] for id, row in table_of(topic, out).items()} == expected
 
 
 def test_a_sink_that_fails_ends_the_pipeline_and_nothing_is_lost(flagship: Flagship) -> None:

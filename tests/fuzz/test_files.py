@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamling.errors import StreamlingError
-from tests.connectors.file.driver import Run, make_source
+from tests.connectors.file.driver import make_source, rows_or_error
 from tests.fuzz.budget import SECONDS, rounds
 
 pytestmark = pytest.mark.spark
@@ -95,14 +95,8 @@ def plain(value: Any) -> Any:
 
 
 def outcome(spark: Any, source: Any) -> list[dict[str, Any]] | StreamlingError:
-    try:
-        return [plain(row) for row in Run(spark, source).rows()]
-    except StreamlingError as error:
-        return error
-    except Exception as error:
-        return source.translate_error(error) or StreamlingError.wrap(error, "not explained")
-    finally:
-        source.close()
+    found = rows_or_error(spark, source)
+    return found if isinstance(found, StreamlingError) else [plain(row) for row in found]
 
 
 def emptied(folder: Path) -> Path:

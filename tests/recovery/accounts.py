@@ -13,8 +13,8 @@ import psycopg
 from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume, produce
 from streamling.errors import StreamlingError
-from tests.connectors.kafka.source_driver import Topic, framed
-from tests.recovery.command import Nodes
+from tests.connectors.kafka.source_driver import Topic, framed, table_of
+from tests.harness.commands import Nodes
 from tests.recovery.load import Load
 
 SCHEMA = {
@@ -89,15 +89,7 @@ def expected(topic: Topic, count: int | None = None) -> Table:
 
 def written(topic: Topic, name: str) -> Table:
     """What a table of the messages that a Kafka sink wrote to the topic ``name`` holds."""
-    table: Table = {}
-    for message in consume(topic.kafka.brokers, name):
-        assert message.value is not None
-        row = decode(topic.registry, message.value)
-        if message.header("dbz.op") == b"d":
-            table.pop(row["id"], None)
-        else:
-            table[row["id"]] = (row["owner"], row["cents"])
-    return table
+    return {id: (row["owner"], row["cents"]) for id, row in table_of(topic, name).items()}
 
 
 def stored(dsn: str, schema: str) -> Table:

@@ -13,8 +13,8 @@ from streamling.dev.avro import decode
 from streamling.dev.topics import Message, consume, produce
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, framed
+from tests.harness.commands import Nodes
 from tests.recovery.accounts import SCHEMA
-from tests.recovery.command import Nodes
 from tests.recovery.load import Load
 
 PARTITIONS = 2

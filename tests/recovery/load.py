@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from random import Random
+
+from streamling.dev.topics import Message, produce
+from tests.connectors.kafka.source_driver import Topic
 
 
 class Load(ABC):
@@ -35,3 +41,20 @@ class Load(ABC):
     def _run(self) -> None:
         while not self._stopped.wait(self.pause):
             self.produce_some()
+
+
+class NumberedLoad(Load):
+    """Rows of a topic, each with the next number."""
+
+    def __init__(self, topic: Topic, chance: Random) -> None:
+        super().__init__()
+        self._topic = topic
+        self._chance = chance
+        self._last = 0
+
+    def next_number(self) -> int:
+        self._last += 1
+        return self._last
+
+    def produce_rows(self, rows: Iterable[object]) -> None:
+        produce(self._topic.kafka.brokers, self._topic.name, [Message(json.dumps(row).encode()) for row in rows])

@@ -13,10 +13,10 @@ import psycopg
 
 from streamling.dev.topics import Message, consume, produce
 from tests.connectors.kafka.source_driver import Topic
+from tests.harness.commands import Nodes
 from tests.recovery import accounts
 from tests.recovery.accounts import AccountLoad
-from tests.recovery.command import Nodes
-from tests.recovery.load import Load
+from tests.recovery.load import Load, NumberedLoad
 
 
 class Scenario(ABC):
@@ -198,19 +198,12 @@ class FirstValues(Scenario):
             return {value for (value,) in connection.execute(f"SELECT value FROM {self._schema}.seen".encode())}
 
 
-class ValueLoad(Load):
+class ValueLoad(NumberedLoad):
     """Rows whose values repeat."""
 
-    def __init__(self, topic: Topic, chance: random.Random) -> None:
-        super().__init__()
-        self._topic = topic
-        self._chance = chance
-        self._next = 0
-
     def produce_some(self) -> None:
-        produce(self._topic.kafka.brokers, self._topic.name, [self._row() for _ in range(100)])
+        self.produce_rows(self._row() for _ in range(100))
 
-    def _row(self) -> Message:
-        self._next += 1
-        row = {"id": self._next, "v": f"v{self._chance.randrange(20 + self._next // 2)}"}
-        return Message(json.dumps(row).encode())
+    def _row(self) -> dict[str, Any]:
+        id = self.next_number()
+        return {"id": id, "v": f"v{self._chance.randrange(20 + id // 2)}"}

@@ -13,14 +13,14 @@ import pytest
 
 from streamling.connectors.clickhouse.errors import UNKNOWN_TABLE, ServerError
 from streamling.dev.clickhouse import LocalClickHouse
-from streamling.dev.topics import Message, consume, produce
+from streamling.dev.topics import consume
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.clickhouse import clear_faults, inject_fault, pending_faults
+from tests.harness.commands import Command, Nodes
 from tests.recovery import accounts
 from tests.recovery.accounts import AccountLoad, account_nodes
-from tests.recovery.command import Command, Nodes
-from tests.recovery.load import Load
+from tests.recovery.load import Load, NumberedLoad
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
@@ -37,23 +37,15 @@ FAULTS: list[dict[str, Any]] = [
 ]
 
 
-class ClickLoad(Load):
+class ClickLoad(NumberedLoad):
     """Rows that are inserted once and never changed."""
 
-    def __init__(self, topic: Topic, chance: random.Random) -> None:
-        super().__init__()
-        self._topic = topic
-        self._chance = chance
-        self._next = 0
-
     def produce_some(self) -> None:
-        rows = [self._row() for _ in range(self._chance.randrange(1, 200))]
-        produce(self._topic.kafka.brokers, self._topic.name, [Message(json.dumps(row).encode()) for row in rows])
+        self.produce_rows([self._row() for _ in range(self._chance.randrange(1, 200))])
 
     def _row(self) -> dict[str, Any]:
-        self._next += 1
         page = None if self._chance.random() < 0.2 else "x" * self._chance.randrange(20)
-        return {"id": self._next, "page": page}
+        return {"id": self.next_number(), "page": page}
 
 
 class Faults(Load):

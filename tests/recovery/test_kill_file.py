@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.harness.commands import Command, Nodes
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
-from tests.recovery.command import Command, Nodes
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

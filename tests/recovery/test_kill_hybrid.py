@@ -15,8 +15,8 @@ import pytest
 from streamling.state.sqlite import SqliteState
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic
+from tests.harness.commands import Command
 from tests.recovery.archive import PARTITIONS, Archive, ArchiveLoad, differences, expected_changes, stored_changes
-from tests.recovery.command import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

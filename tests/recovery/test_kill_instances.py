@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.connectors.kafka.source_driver import Topic
+from tests.harness.commands import Command
 from tests.recovery.accounts import AccountLoad, account_nodes, expected, stored
-from tests.recovery.command import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 

@@ -13,7 +13,7 @@ import pytest
 
 from streamling.state.sqlite import SqliteState
 from tests.connectors.kafka.source_driver import Topic
-from tests.recovery.command import Command
+from tests.harness.commands import Command
 from tests.recovery.scenarios import Accounts, Balances, FirstValues, Scenario
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]

@@ -17,8 +17,8 @@ import pytest
 from streamling.dev.service import LocalService
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic
+from tests.harness.commands import Command
 from tests.recovery.accounts import WIDER, AccountLoad, account_nodes, expected, stored, written
-from tests.recovery.command import Command
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
 

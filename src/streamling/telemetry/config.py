@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from streamling.config import values
@@ -9,20 +11,39 @@ from streamling.config.core import CoreConfig
 from streamling.config.section import Section
 
 
-class OpenTelemetryMetrics(Section):
-    """Push of metrics."""
-
-    ingestion_endpoint: values.OtlpEndpoint = Field(
+def _endpoint(signal: str) -> Any:
+    return Field(
         default=values.NO_ENDPOINT,
-        examples=["http://localhost:4318/v1/metrics"],
-        json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"},
-        description="OTLP endpoint; none: metrics are not pushed.",
+        examples=[f"http://localhost:4318/v1/{signal}"],
+        json_schema_extra={"environment": f"OTEL_EXPORTER_OTLP_{signal.upper()}_ENDPOINT"},
+        description=f"OTLP endpoint; none: {signal} are not pushed.",
     )
-    endpoint_protocol: values.OtlpProtocol = Field(
+
+
+def _protocol(variable: str) -> Any:
+    return Field(
         default="http/protobuf",
-        json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_PROTOCOL"},
+        json_schema_extra={"environment": variable},
         description="Protocol of the endpoint; HttpBinary, HttpJson and Grpc are also accepted.",
     )
+
+
+class OtlpPush(Section):
+    """Push of one kind of telemetry."""
+
+    ingestion_endpoint: values.OtlpEndpoint = values.NO_ENDPOINT
+
+    @property
+    def pushes(self) -> bool:
+        """Whether there is an endpoint to push to."""
+        return self.ingestion_endpoint != values.NO_ENDPOINT
+
+
+class OpenTelemetryMetrics(OtlpPush):
+    """Push of metrics."""
+
+    ingestion_endpoint: values.OtlpEndpoint = _endpoint("metrics")
+    endpoint_protocol: values.OtlpProtocol = _protocol("OTEL_EXPORTER_OTLP_PROTOCOL")
     batch_interval_secs: float = Field(default=15, gt=0, description="Time between two pushes.")
     global_tags: values.Tags = Field(
         default="", examples=["environment:production,team:data"], description="Tags on every metric."
@@ -37,32 +58,13 @@ class OpenTelemetryMetrics(Section):
         """The tags of ``global_tags``."""
         return values.parse_tags(self.global_tags)
 
-    @property
-    def pushes(self) -> bool:
-        """Whether metrics are pushed."""
-        return self.ingestion_endpoint != values.NO_ENDPOINT
 
-
-class OpenTelemetryTraces(Section):
+class OpenTelemetryTraces(OtlpPush):
     """Push of traces: one per checkpoint."""
 
-    ingestion_endpoint: values.OtlpEndpoint = Field(
-        default=values.NO_ENDPOINT,
-        examples=["http://localhost:4318/v1/traces"],
-        json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"},
-        description="OTLP endpoint; none: traces are not pushed.",
-    )
-    endpoint_protocol: values.OtlpProtocol = Field(
-        default="http/protobuf",
-        json_schema_extra={"environment": "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"},
-        description="Protocol of the endpoint; HttpBinary, HttpJson and Grpc are also accepted.",
-    )
+    ingestion_endpoint: values.OtlpEndpoint = _endpoint("traces")
+    endpoint_protocol: values.OtlpProtocol = _protocol("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
     batch_interval_secs: float = Field(default=5, gt=0, description="Time between two pushes.")
-
-    @property
-    def pushes(self) -> bool:
-        """Whether traces are pushed."""
-        return self.ingestion_endpoint != values.NO_ENDPOINT
 
 
 class TelemetryConfig(CoreConfig):

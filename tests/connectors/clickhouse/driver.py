@@ -17,17 +17,13 @@ from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.context import NodeContext
-from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.runtime.run import PipelineRun
 from streamling.state.memory import MemoryState
 from streamling.testing.harness import NoSpark, wait_for_end
 from streamling.testing.nodes import BatchListSource
+from tests.connectors.sink_driver import Row, TableDriver, batch, sink_context
 from tests.harness.services import ClickHouse
-
-#: a row as a test writes it: operation, then values
-Row = tuple[Any, ...]
 
 
 class Database:
@@ -86,9 +82,7 @@ class Database:
         return dict(self.rows(f"SELECT name, type FROM system.columns WHERE {where} ORDER BY position"))
 
 
-class SinkDriver:
-    """Writes to the table ``t`` of a database."""
-
+class SinkDriver(TableDriver):
     def __init__(self, database: Database) -> None:
         self.database = database
         self.settings = dict(database.settings)
@@ -103,50 +97,15 @@ class SinkDriver:
         config: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> ClickHouseSink:
+        """``context`` replaces fields of the node's context, ``config`` settings of the section."""
         fields = {"type": "clickhouse", "from": "in", "table": "t", "primary_key": ",".join(key), **options}
-        return ClickHouseSink(
-            NodeContext(
-                **{
-                    "name": name,
-                    "options": ClickHouseSinkOptions.model_validate(fields),
-                    "config": AppConfig(clickhouse_sink={**self.settings, **(config or {})}),
-                    "state": UnavailableState("none here"),
-                    "metrics": NoopMetrics(),
-                    "primary_key": tuple(key),
-                    "input_schema": schema,
-                    **(context or {}),
-                }
-            )
-        )
-
-    @contextmanager
-    def opened(self, schema: pa.Schema, **more: Any) -> Iterator[ClickHouseSink]:
-        sink = self.sink(schema, **more)
-        sink.open()
-        try:
-            yield sink
-        finally:
-            sink.close()
-
-    def write(self, *batches: pa.RecordBatch, **more: Any) -> None:
-        """Write all batches with one sink."""
-        with self.opened(batches[0].schema, **more) as sink:
-            for each in batches:
-                sink.write(each)
-            sink.flush()
+        settings = AppConfig(clickhouse_sink={**self.settings, **(config or {})})
+        checked = ClickHouseSinkOptions.model_validate(fields)
+        return ClickHouseSink(sink_context(checked, settings, schema, key, **{"name": name, **(context or {})}))
 
     def rows(self, columns: str = "id, v", *, final: bool = True) -> list[tuple[Any, ...]]:
         """The rows of the table, by default as they are after all merges."""
         return self.database.rows(f"SELECT {columns} FROM t {'FINAL' if final else ''} ORDER BY ALL")
-
-
-def batch(*rows: Row, names: Sequence[str] = ("id", "v"), types: Sequence[pa.DataType] | None = None) -> pa.RecordBatch:
-    """Build rows of (operation, values…)."""
-    types = types or [pa.int64(), *[pa.string()] * (len(names) - 1)]
-    schema = pa.schema([*zip(names, types, strict=True), ("_gs_op", pa.string())])
-    columns = list(zip(*rows, strict=True))
-    arrays = [pa.array(values, type_) for values, type_ in zip(columns[1:], types, strict=True)]
-    return pa.record_batch([*arrays, pa.array(columns[0], pa.string())], schema=schema)
 
 
 def in_batches(changes: Sequence[Row], size: int) -> list[pa.RecordBatch]:

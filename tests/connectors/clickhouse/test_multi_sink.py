@@ -11,8 +11,9 @@ from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from streamling.state.memory import MemoryState
 from streamling.testing.harness import wait_for_end
-from tests.connectors.clickhouse.driver import Database, Row, SinkDriver, in_batches, run, started
+from tests.connectors.clickhouse.driver import Database, SinkDriver, in_batches, run, started
 from tests.connectors.postgres.driver import Driver as PostgresDriver
+from tests.connectors.sink_driver import Row
 from tests.harness.endpoint import endpoint
 from tests.harness.pipelines import eventually
 

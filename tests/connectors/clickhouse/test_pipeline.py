@@ -18,7 +18,8 @@ from streamling.errors import StreamlingError
 from streamling.runtime.node_state import NodeStateView
 from streamling.state.memory import MemoryState
 from streamling.testing import SinkContract
-from tests.connectors.clickhouse.driver import Database, Row, SinkDriver, batch, in_batches, run
+from tests.connectors.clickhouse.driver import Database, SinkDriver, in_batches, run
+from tests.connectors.sink_driver import Row, batch
 
 pytestmark = pytest.mark.services
 

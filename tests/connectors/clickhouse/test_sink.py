@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import BadRow, StreamlingError
-from tests.connectors.clickhouse.driver import Database, Row, SinkDriver, batch
+from tests.connectors.clickhouse.driver import Database, SinkDriver
+from tests.connectors.sink_driver import Row, batch
 
 pytestmark = pytest.mark.services
 

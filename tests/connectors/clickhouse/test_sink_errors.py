@@ -17,7 +17,8 @@ from streamling.dev.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError, Unreachable
 from streamling.runtime.node_state import NodeStateView
 from streamling.state.memory import MemoryState
-from tests.connectors.clickhouse.driver import Database, SinkDriver, batch
+from tests.connectors.clickhouse.driver import Database, SinkDriver
+from tests.connectors.sink_driver import batch
 from tests.harness.clickhouse import inject_fault, pending_faults
 from tests.harness.endpoint import Reply, endpoint
 

@@ -14,6 +14,7 @@ import pytest
 from streamling.config import AppConfig
 from streamling.connectors.file import reader, staging
 from streamling.connectors.file.source import FileSource, FileSourceOptions
+from streamling.errors import StreamlingError
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.sources import Position, SourceBatch, SparkRead
@@ -105,3 +106,15 @@ def read_all(spark: Any, path: Path | str, state: StoredState | None = None, **f
     state.store(run.position)
     run.source.close()
     return rows
+
+
+def rows_or_error(spark: Any, source: FileSource) -> list[dict[str, Any]] | StreamlingError:
+    """Return what a user sees of a source: its rows, or its error. Closes the source."""
+    try:
+        return Run(spark, source).rows()
+    except StreamlingError as error:
+        return error
+    except Exception as error:
+        return source.translate_error(error) or StreamlingError.wrap(error, "not explained")
+    finally:
+        source.close()

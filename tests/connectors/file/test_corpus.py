@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from streamling.errors import StreamlingError
-from tests.connectors.file.driver import Run, make_source
+from tests.connectors.file.driver import make_source, rows_or_error
 from tests.paths import TESTS
 
 pytestmark = pytest.mark.spark
@@ -32,19 +32,12 @@ def outcome(spark: Any, folder: Path, format: str, case: dict[str, Any]) -> list
     """Return the rows of the hostile file, or its error."""
     hostile, first = folder / f"hostile.{format}", folder / f"first.{format}"
     source = make_source(folder, format=format, bounded=False)
-    try:
-        if "first" in case:
-            first.write_text(case["first"], newline="")
-            source.schema()
-            first.unlink()
-        hostile.write_bytes(content_of(case))
-        return Run(spark, source).rows()
-    except StreamlingError as error:
-        return error
-    except Exception as error:
-        return source.translate_error(error) or StreamlingError.wrap(error, "not explained")
-    finally:
-        source.close()
+    if "first" in case:
+        first.write_text(case["first"], newline="")
+        source.schema()
+        first.unlink()
+    hostile.write_bytes(content_of(case))
+    return rows_or_error(spark, source)
 
 
 @pytest.mark.parametrize(("format", "case"), CASES)

@@ -12,10 +12,10 @@ from fastavro import parse_schema, schemaless_writer
 
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
-from streamling.dev.avro import SchemaRegistry
+from streamling.dev.avro import SchemaRegistry, decode
 from streamling.dev.kafka import LocalKafka
 from streamling.dev.registry import LocalRegistry
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.topics import Message, consume, create_topic, produce
 from tests.harness.pipelines import Bench, eventually, finish
 
 _numbers = itertools.count(1)
@@ -63,6 +63,19 @@ class Topic:
 
     def send(self, *messages: Message) -> None:
         produce(self.kafka.brokers, self.name, messages, client=_ONE_REQUEST_AT_A_TIME)
+
+
+def table_of(topic: Topic, name: str) -> dict[Any, dict[str, Any]]:
+    """The rows, by id, that the change records in the topic ``name`` leave in a table."""
+    table: dict[Any, dict[str, Any]] = {}
+    for message in consume(topic.kafka.brokers, name):
+        assert message.value is not None
+        row = decode(topic.registry, message.value)
+        if message.header("dbz.op") == b"d":
+            table.pop(row["id"], None)
+        else:
+            table[row["id"]] = row
+    return table
 
 
 def framed(id: int, schema: Any, row: Any) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -13,14 +12,10 @@ from psycopg import sql
 
 from streamling.config import AppConfig
 from streamling.connectors.postgres.sink import PostgresSink, PostgresSinkOptions
-from streamling.plugins.context import NodeContext
-from streamling.plugins.placeholders import NoopMetrics, UnavailableState
-
-#: a row as a test writes it: operation, then values
-Row = tuple[Any, ...]
+from tests.connectors.sink_driver import TableDriver, sink_context
 
 
-class Driver:
+class Driver(TableDriver):
     """One table in a separate schema."""
 
     def __init__(self, dsn: str, *, schema: str | None = None, **connection: Any) -> None:
@@ -36,40 +31,15 @@ class Driver:
         *,
         key: Sequence[str] = ("id",),
         name: str = "out",
-        stopping: Any = None,
+        context: Mapping[str, Any] | None = None,
         connections: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> PostgresSink:
+        """``context`` replaces fields of the node's context."""
         fields = {"type": "postgres", "from": "in", "schema": self.schema, "table": "t", **options}
-        more = {} if stopping is None else {"stopping": stopping}
-        return PostgresSink(
-            NodeContext(
-                name=name,
-                options=PostgresSinkOptions.model_validate(fields),
-                config=AppConfig(postgres_sink=self.settings, postgres_sink_connections=connections or {}),
-                state=UnavailableState("none here"),
-                metrics=NoopMetrics(),
-                primary_key=tuple(key),
-                input_schema=schema,
-                **more,
-            )
-        )
-
-    @contextmanager
-    def opened(self, schema: pa.Schema, **more: Any):
-        sink = self.sink(schema, **more)
-        try:
-            sink.open()
-            yield sink
-        finally:
-            sink.close()
-
-    def write(self, *batches: pa.RecordBatch, **more: Any) -> None:
-        """Write all batches with one sink."""
-        with self.opened(batches[0].schema, **more) as sink:
-            for batch in batches:
-                sink.write(batch)
-            sink.flush()
+        settings = AppConfig(postgres_sink=self.settings, postgres_sink_connections=connections or {})
+        checked = PostgresSinkOptions.model_validate(fields)
+        return PostgresSink(sink_context(checked, settings, schema, key, **{"name": name, **(context or {})}))
 
     def execute(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
         """``{t}`` is replaced with the table, ``{s}`` with its schema."""
@@ -95,12 +65,3 @@ class Driver:
                 f"{self.schema}.t",
             )
         )
-
-
-def batch(*rows: Row, names: Sequence[str] = ("id", "v"), types: Sequence[pa.DataType] | None = None) -> pa.RecordBatch:
-    """Build rows of (operation, values…)."""
-    types = types or [pa.int64(), *[pa.string()] * (len(names) - 1)]
-    schema = pa.schema([*zip(names, types, strict=True), ("_gs_op", pa.string())])
-    columns = list(zip(*rows, strict=True))
-    arrays = [pa.array(values, type_) for values, type_ in zip(columns[1:], types, strict=True)]
-    return pa.record_batch([*arrays, pa.array(columns[0], pa.string())], schema=schema)

@@ -5,7 +5,8 @@ import pytest
 from streamling.connectors.postgres.inserts import InsertBackoff
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from tests.connectors.postgres.driver import Driver, Row, batch
+from tests.connectors.postgres.driver import Driver
+from tests.connectors.sink_driver import Row, batch
 
 
 @pytest.fixture

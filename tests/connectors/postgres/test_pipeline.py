@@ -24,7 +24,8 @@ from streamling.state.memory import MemoryState
 from streamling.testing import SinkContract
 from streamling.testing.harness import NoSpark, wait_for_end
 from streamling.testing.nodes import BatchListSource
-from tests.connectors.postgres.driver import Driver, batch
+from tests.connectors.postgres.driver import Driver
+from tests.connectors.sink_driver import batch
 
 pytestmark = pytest.mark.services
 

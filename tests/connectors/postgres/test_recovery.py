@@ -12,9 +12,10 @@ import pytest
 
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from tests.connectors.postgres.driver import Driver, batch
+from tests.connectors.postgres.driver import Driver
 from tests.connectors.postgres.silent_proxy import SilentProxy
 from tests.connectors.postgres.tls import tls_front
+from tests.connectors.sink_driver import batch
 from tests.harness.pipelines import eventually
 
 pytestmark = pytest.mark.services
@@ -123,7 +124,7 @@ def test_a_connection_that_was_terminated_while_idle_is_replaced(pg: Driver) -> 
 def test_a_stop_ends_the_retries(caplog: pytest.LogCaptureFixture) -> None:
     stopping = threading.Event()
     pg = Driver("postgresql://postgres@127.0.0.1:1/postgres", **{"pass": "hunter2"})
-    worker = Worker(lambda: pg.sink(ROWS.schema, stopping=stopping).open())
+    worker = Worker(lambda: pg.sink(ROWS.schema, context={"stopping": stopping}).open())
     eventually(lambda: said(caplog, "retrying"))
     stopping.set()
     with pytest.raises(StreamlingError, match=r"at 127\.0\.0\.1:1/postgres") as raised:
@@ -135,7 +136,11 @@ def test_a_stop_ends_the_retries(caplog: pytest.LogCaptureFixture) -> None:
 def test_repeated_failures_are_logged_as_errors(caplog: pytest.LogCaptureFixture) -> None:
     stopping = threading.Event()
     worker = Worker(
-        lambda: Driver("postgresql://postgres@127.0.0.1:1/postgres").sink(ROWS.schema, stopping=stopping).open()
+        lambda: (
+            Driver("postgresql://postgres@127.0.0.1:1/postgres")
+            .sink(ROWS.schema, context={"stopping": stopping})
+            .open()
+        )
     )
     eventually(lambda: said(caplog, "attempt 5"))
     stopping.set()

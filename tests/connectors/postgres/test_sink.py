@@ -7,7 +7,8 @@ import pytest
 
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from tests.connectors.postgres.driver import Driver, batch
+from tests.connectors.postgres.driver import Driver
+from tests.connectors.sink_driver import batch
 from tests.harness.pipelines import eventually
 
 pytestmark = pytest.mark.services

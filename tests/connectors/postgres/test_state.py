@@ -14,6 +14,7 @@ from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from streamling.state.backend import FencedError
 from tests.connectors.postgres.tls import tls_front
+from tests.harness.concurrent import failures_of
 
 pytestmark = pytest.mark.services
 
@@ -44,24 +45,11 @@ def test_an_update_keeps_the_time_of_creation(postgres: LocalPostgres, settings:
 
 
 def test_processes_that_start_together_may_all_create_the_table(settings: PostgresSettings) -> None:
-    failures: list[Exception] = []
-    barrier = threading.Barrier(8)
-
     def start(number: int) -> None:
-        barrier.wait()
-        try:
-            with PostgresState(f"app{number}", settings) as state:
-                state.put("key", number)
-        except Exception as error:
-            failures.append(error)
+        with PostgresState(f"app{number}", settings) as state:
+            state.put("key", number)
 
-    threads = [threading.Thread(target=start, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failures == []
+    assert failures_of(8, start) == []
 
 
 @pytest.mark.parametrize("field", ["state_schema_name", "state_table_name"])

@@ -9,7 +9,9 @@ import pytest
 
 from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from tests.connectors.postgres.driver import Driver, batch
+from tests.connectors.postgres.driver import Driver
+from tests.connectors.sink_driver import batch
+from tests.harness.concurrent import failures_of
 
 pytestmark = pytest.mark.services
 
@@ -55,24 +57,7 @@ def test_describing_a_sink_does_not_connect(pg: Driver) -> None:
 
 
 def test_instances_that_start_together_may_all_create_the_table(pg: Driver) -> None:
-    failures: list[Exception] = []
-    barrier = threading.Barrier(8)
-
-    def start(number: int) -> None:
-        rows = batch(("i", number, "a"))
-        barrier.wait()
-        try:
-            pg.write(rows)
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=start, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failures == []
+    assert failures_of(8, lambda number: pg.write(batch(("i", number, "a")))) == []
     assert len(pg.rows()) == 8
 
 

@@ -16,7 +16,8 @@ from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type_name
 from streamling.types.spark import LOGICAL
 from streamling.types.wide.layout import I256, U256, WideDecimal, from_integers, layout_of
-from tests.connectors.postgres.driver import Driver, batch
+from tests.connectors.postgres.driver import Driver
+from tests.connectors.sink_driver import batch
 
 pytestmark = pytest.mark.services
 
