@@ -77,7 +77,7 @@ sinks:
 
 def test_on_one_machine_arrow_runs_in_lanes():
     nodes = _describe(MIXED).nodes
-    assert nodes["numbers"].place is ExecutionMode.PULLED
+    assert nodes["numbers"].place is ExecutionMode.POLLED
     assert nodes["ticks"].place is ExecutionMode.STREAMED
     assert nodes["first"].place is nodes["gone"].place is ExecutionMode.SPARK
     assert nodes["doubled"].place is nodes["out"].place is ExecutionMode.LANE

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
+from streamling.api.managed import Managed
 from streamling.connectors.memory import MemorySinkOptions, collected_rows
 from streamling.document.suggest import listing
 from streamling.errors import StreamlingError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.02
 
 
-class Run:
+class Run(Managed):
     """A running pipeline, created by `Runtime.start`. Methods may be called from any thread.
 
     As a context manager, it stops the pipeline at the end of the block.
@@ -108,17 +108,8 @@ class Run:
         """Whether the pipeline has failed and no call has raised the failure."""
         return self._failure is not None and not self._was_reported
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.stop()
-        except StreamlingError:
-            if error is None:
-                raise
+    def _end(self) -> None:
+        self.stop()
 
     def __repr__(self) -> str:
         rows = ", ".join(f"{sink}: {count:,}" for sink, count in self.rows.items())
@@ -131,7 +122,7 @@ class Run:
 
     def _finish(self) -> None:
         try:
-            with self._resources, self._spark.explaining_failures():
+            with self._resources, self._spark.translate_failures():
                 self._run.wait()
         except BaseException as error:
             self._failure = StreamlingError.wrap(error, "")

@@ -14,10 +14,10 @@ import threading
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from streamling.api.definition import Definition, read_definition, with_memory_nodes
+from streamling.api.managed import Managed
 from streamling.api.run import Run
 from streamling.config import AppConfig, load_config
 from streamling.connectors.memory import MemoryInput, MemoryInputs, Rows
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from streamling.jvm.session import SparkRuntime
 
 
-class Runtime:
+class Runtime(Managed):
     """One Spark session and any number of pipelines on it. Methods may be called from any thread.
 
     Spark starts in the background. As a context manager, the runtime stops all pipelines and Spark at the end of the
@@ -86,8 +86,8 @@ class Runtime:
         with ExitStack() as resources:
             state = resources.enter_context(app.state(pipeline, in_memory=not read.has_identity))
             run = app.run(pipeline, state, shared=shared)
-            spark = self._spark_with(run.node_types.spark_packages, app.config)
-            with spark.explaining_failures():
+            spark = self._spark_with(run.operator_classes.spark_packages, app.config)
+            with spark.translate_failures():
                 _prepare(run, spark, app.config)
                 run.start()
             started = Run(run, app.config.application_id, spark, resources.pop_all())
@@ -118,17 +118,8 @@ class Runtime:
         if failures:
             raise failures[0]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except StreamlingError:
-            if error is None:
-                raise
+    def _end(self) -> None:
+        self.close()
 
     def _config(self, settings: Mapping[str, Any]) -> AppConfig:
         overrides = Document(_merged(self._settings, settings), "settings", {})
@@ -169,7 +160,7 @@ def _prepare(run: PipelineRun, spark: SparkRuntime, config: AppConfig) -> None:
     if not is_local(config.spark.master):
         from streamling.jvm.workers import WorkerCheck
 
-        WorkerCheck(session, needs_python=run.node_types.needs_python_workers).wait(lambda: False)
+        WorkerCheck(session, needs_python=run.operator_classes.needs_python_workers).wait(lambda: False)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

@@ -97,9 +97,9 @@ def _outside_positions(
         yield []
         return
     run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.node_types.spark_packages, debug)
+    spark = LazySpark(app, run.operator_classes.spark_packages, debug)
     try:
-        yield run.node_types.external_positions(spark.session, node)
+        yield run.operator_classes.external_positions(spark.session, node)
     finally:
         spark.stop()
 

@@ -58,7 +58,7 @@ def check_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[Conn
 
     state = state_connection(app.config)
     own = [] if state is None else [NodeConnection("(state)", state)]
-    return check_connections([*own, *run.node_types.connections(spark.session)], spark.session)
+    return check_connections([*own, *run.operator_classes.connections(spark.session)], spark.session)
 
 
 def show_connections(tried: Sequence[ConnectionResult]) -> None:

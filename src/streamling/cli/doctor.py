@@ -87,7 +87,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
     pipeline = app.pipeline(pipeline_file)
     app = app.named_after(pipeline)
     run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.node_types.spark_packages, debug)
+    spark = LazySpark(app, run.operator_classes.spark_packages, debug)
     try:
         tried = check_connections(app, run, spark)
     finally:

@@ -129,7 +129,7 @@ def _with_spark(
     from streamling.runtime.state import state_location
 
     config = app.config
-    spark = LazySpark(app, run.node_types.spark_packages, debug)
+    spark = LazySpark(app, run.operator_classes.spark_packages, debug)
     try:
         analysis = run.analyse(spark.session())
         plans = spark_plans(analysis, plan.segments, config.spark.master)

@@ -67,7 +67,7 @@ def preview(
       0   done
       1   failed while running
       2   wrong usage
-      78  bad pipeline or configuration
+      78  invalid pipeline or configuration
     """
     from streamling.config import load_config
     from streamling.telemetry.logging import configure_logging
@@ -110,7 +110,7 @@ def _prepared(
     file = pipeline_file or str(config.pipeline_definition_location)
     pipeline = app.preview_pipeline(file)
     run = app.for_preview().run(pipeline, MemoryState(), read_only=True)
-    runtime = start_spark(config, resources, shutdown, Timings(), run.node_types.spark_packages, debug=debug)
+    runtime = start_spark(config, resources, shutdown, Timings(), run.operator_classes.spark_packages, debug=debug)
     run.check_without_spark()
     run.analyse(runtime.session())
     shutdown.drain(run)

@@ -106,7 +106,7 @@ def run(
       0   finished or drained; with --validate: valid
       1   failed while running; with --validate: not valid
       2   wrong usage
-      78  bad pipeline or configuration
+      78  invalid pipeline or configuration
       130 interrupted (Ctrl-C) before anything ran
     """
     from streamling.jvm.timings import Timings
@@ -178,10 +178,10 @@ def _run(
         state = resources.enter_context(app.state(pipeline, in_memory=dry_run or read_only))
         counted = is_reported(config, metrics_file)
         run = app.run(pipeline, state, count_in_spark=counted, read_only=read_only)
-        if early is not None and not run.node_types.spark_packages <= early.spark_packages:
+        if early is not None and not run.operator_classes.spark_packages <= early.spark_packages:
             early.stop()  # a plugin needs a Spark connector that the file does not mention
             early = None
-        runtime = early or start(run.node_types.spark_packages)
+        runtime = early or start(run.operator_classes.spark_packages)
         with timings.phase("ask the sources, check the SQL"):
             run.check_without_spark()
         with timings.phase("wait for Spark"):
@@ -212,7 +212,7 @@ def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -
 
     if is_local(config.spark.master):
         return None
-    return WorkerCheck(session, needs_python=run.node_types.needs_python_workers)
+    return WorkerCheck(session, needs_python=run.operator_classes.needs_python_workers)
 
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
@@ -224,7 +224,7 @@ def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: App
         admin.first_rows()
 
     run.on_first_rows(on_first_rows)
-    with show_progress(run), runtime.explaining_failures(), _prepare_next_start(runtime):
+    with show_progress(run), runtime.translate_failures(), _prepare_next_start(runtime):
         run.start()
         log.info("%s is running (%s)", run.pipeline.file, config.application_id)
         _wait(run, tolerant=config.preview_tolerant_mode)

@@ -170,7 +170,7 @@ class _Check:
         pipeline = app.pipeline(pipeline_file)
         app = app.named_after(pipeline)
         run = app.run(pipeline, MemoryState())
-        return cls(app, run, LazySpark(app, run.node_types.spark_packages, debug), static=static)
+        return cls(app, run, LazySpark(app, run.operator_classes.spark_packages, debug), static=static)
 
     def connections(self) -> list[ConnectionResult]:
         from streamling.cli.connections import check_connections

@@ -1,6 +1,6 @@
 """A flow: one source and everything downstream of it.
 
-Flows differ in what starts a batch: a `PulledFlow` asks its source, a `StreamedFlow` waits for its stream. Both deliver
+Flows differ in what starts a batch: a `PolledFlow` asks its source, a `StreamedFlow` waits for its stream. Both deliver
 a batch, remember the position after it, and then, between batches, send the marker of an epoch and notify the source of
 commits.
 

@@ -1,4 +1,4 @@
-"""What is measured about the rows of a node besides their number: event times, and the row kinds of a Kafka topic.
+"""What is measured about the rows of a node besides their number: event times, and the row kinds of change records.
 
 Rows in Python are measured as Arrow data. For rows that stay in Spark, aggregates are added to their plan
 (``DataFrame.observe``): Spark reports them a moment after the job.

@@ -23,7 +23,7 @@ from streamling.dataflow.flow import GATE_CHECK
 from streamling.dataflow.local_delivery import LocalDelivery, local_delivery
 from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import Outlet
-from streamling.dataflow.pulling import PullingFlow, may_hold_rows
+from streamling.dataflow.polling import PollingFlow, may_hold_rows
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
@@ -44,11 +44,11 @@ _WAIT, _CAUGHT_UP_CHECK = 60.0, 1.0
 _LOG_INTERVAL = 30.0
 
 
-class StreamedFlow(PullingFlow[StreamedSource[Any]]):
+class StreamedFlow(PollingFlow[StreamedSource[Any]]):
     """Delivers the batches of one stream after another, on its own thread.
 
     The driver evaluates small batches by itself as far as it can (`LocalDelivery`). All others are Spark jobs, as those
-    of a `PulledFlow`.
+    of a `PolledFlow`.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class StreamedFlow(PullingFlow[StreamedSource[Any]]):
 
     def _flow(self) -> None:
         restored = self._position
-        if self._pull(lambda position: self._source.backfill(self._session, position)):
+        if self._poll(lambda position: self._source.backfill(self._session, position)):
             if self._source.bounded:
                 self._end(restored)
             else:

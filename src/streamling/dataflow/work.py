@@ -12,7 +12,7 @@ import pyarrow as pa
 from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import Outlet
-from streamling.dataflow.results import Results
+from streamling.dataflow.ordered_results import OrderedResults
 from streamling.dataflow.rows import Rows, as_declared
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.dataflow.side_outputs import OnAck
@@ -105,7 +105,7 @@ class TransformWork:
             port.add_feeder(lane)
 
     def open(self, wake: Callable[[], None]) -> None:
-        self._results = Results(self._timed, wake)
+        self._results = OrderedResults(self._timed, wake)
         self._transform.open()
 
     def process(self, batch: pa.RecordBatch) -> None:

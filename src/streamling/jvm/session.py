@@ -135,7 +135,7 @@ class SparkRuntime:
         return None if self._jvm.alive() else self._jvm.failure("Spark stopped")
 
     @contextmanager
-    def explaining_failures(self) -> Iterator[None]:
+    def translate_failures(self) -> Iterator[None]:
         """If the JVM has ended unexpectedly, raise the reason: its last output explains more than the calls that failed
         because of it."""
         try:

@@ -16,7 +16,7 @@ from streamling.dataflow.lane import QUEUE_LENGTH, Lane, Work
 from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import FrameStep, LaneStep, Outlet, Step
-from streamling.dataflow.pulled_flow import PulledFlow
+from streamling.dataflow.polled_flow import PolledFlow
 from streamling.dataflow.rebatch import Rebatcher
 from streamling.dataflow.rejecting import RejectingSink, RejectingTransform
 from streamling.dataflow.row_measures import RowMeasures
@@ -103,7 +103,7 @@ class Builder:
                     stream["stream_outlet"] = rejecting_outlet(outlet, node.name, letters, recent)
                 return StreamedFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks | stream)
             case Source():
-                return PulledFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks)
+                return PolledFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks)
         raise StreamlingError(f"{node}: {type(source).__name__} is neither a Source nor a StreamedSource")
 
     def _add_gates(self) -> None:

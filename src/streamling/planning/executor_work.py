@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamling.dataflow.ordered_results import OrderedResults
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.dataflow.results import Results
 from streamling.dataflow.rows import check_columns
 from streamling.errors import NodeLabel
 from streamling.pipeline.model import NodeKind
@@ -84,7 +84,7 @@ def _transforming(kind: type[Transform[Any]], context: NodeContext[Any], rows: i
 
 
 def _results(operator: Transform[Any], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema, results = operator.output_schema(), Results(operator.process)
+    schema, results = operator.output_schema(), OrderedResults(operator.process)
     made = (result for batch in batches for result in results.add(batch))
     for result in chain(made, results.drain()):
         check_columns(result.schema, schema)

@@ -42,7 +42,7 @@ class EdgeKind(StrEnum):
 class GraphNode:
     name: str
     shape: Shape
-    #: such as ``kafka source``
+    #: such as ``print sink``
     type: str
     #: what it reads or writes, such as ``topic orders``; empty if the type says it all
     detail: str = ""

@@ -8,7 +8,7 @@ from enum import StrEnum
 class ExecutionMode(StrEnum):
     """Where the work of a node happens."""
 
-    PULLED = "pulled"  # a source that the engine asks for batches
+    POLLED = "pulled"  # a source that the engine polls; `plan --json` shows the value
     STREAMED = "streamed"  # a source that waits for rows by itself
     SPARK = "spark"  # part of a Spark plan
     LANE = "lane"  # a thread of this process with a bounded queue

@@ -127,7 +127,7 @@ class AnySource(Operator[OptionsT]):
 class Source(AnySource[OptionsT]):
     """A source that the engine asks for batches."""
 
-    execution: ClassVar[ExecutionMode] = ExecutionMode.PULLED
+    execution: ClassVar[ExecutionMode] = ExecutionMode.POLLED
 
     @abstractmethod
     def read(self, position: Position) -> SourceBatch | Wait | End:

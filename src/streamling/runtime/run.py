@@ -40,7 +40,7 @@ from streamling.plugins.side_outputs import LookupTable, SideOutput
 from streamling.plugins.sources import Position, Progress
 from streamling.recursion import recursion_limit
 from streamling.runtime.node_state import NodeStateView
-from streamling.runtime.node_types import NodeTypes
+from streamling.runtime.operator_classes import OperatorClasses
 from streamling.runtime.retry_tracker import RetryTracker
 from streamling.runtime.status import RunStatus, current_status, summary, total_progress
 from streamling.runtime.termination import Termination
@@ -94,7 +94,7 @@ class PipelineRun:
         self.metrics = create_store(pipeline, config)
         #: what can be seen of the run while it runs
         self.observer = RunObserver(pipeline, config, registry, self.metrics)
-        self._measures = self.node_types.row_measures(self.observer, self.metrics, self._counting)
+        self._measures = self.operator_classes.row_measures(self.observer, self.metrics, self._counting)
         self.metrics.before_snapshot(self._before_snapshot)
         self._shared = shared or SharedResources()
         #: columns that each node has reported as dropped
@@ -116,9 +116,9 @@ class PipelineRun:
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def node_types(self) -> NodeTypes:
+    def operator_classes(self) -> OperatorClasses:
         """What the operator classes of the nodes declare."""
-        return NodeTypes(self.pipeline, self._config, self._registry, self.context)
+        return OperatorClasses(self.pipeline, self._config, self._registry, self.context)
 
     @property
     def bounded(self) -> bool:
@@ -220,7 +220,7 @@ class PipelineRun:
             self.observer,
             self._measures,
             self._counting,
-            self.node_types.queue_length,
+            self.operator_classes.queue_length,
         ).build()
         for name, operators in self._graph.operators.items():
             add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
@@ -334,7 +334,7 @@ class PipelineRun:
         return self._checkpointer.epoch if self._checkpointer is not None else None
 
     @property
-    def impediment(self) -> str:
+    def stall_reason(self) -> str:
         """What currently keeps rows from being stored: nodes that retry, or a checkpoint that takes unusually long;
         empty if there is nothing."""
         if retrying := self._retrying.causes():

@@ -79,8 +79,8 @@ class SharedHandle:
             busy = ", ".join(run.graph.busy_parts())
             return Report(phase, reason=f"waiting for {busy}" if busy else "")
         if phase is Phase.RUNNING and run is not None:
-            impediment = run.impediment
-            return Report(phase, ready=run.epoch is not None and not impediment, reason=redact(impediment))
+            stall_reason = run.stall_reason
+            return Report(phase, ready=run.epoch is not None and not stall_reason, reason=redact(stall_reason))
         if error is None:
             return Report(phase)
         return Report(

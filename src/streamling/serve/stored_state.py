@@ -40,7 +40,7 @@ def delete_state(applications: Applications, spark: Callable[[], SparkSession], 
 def _external_positions(app: App, spark: Callable[[], SparkSession], spec: PipelineSpec) -> list[ExternalPosition]:
     try:
         pipeline = app.parse(spec.definition, definition_file(spec))
-        return app.run(pipeline, MemoryState()).node_types.external_positions(spark, None)
+        return app.run(pipeline, MemoryState()).operator_classes.external_positions(spark, None)
     except StreamlingError as error:
         log.warning("%s: only its entries in the state backend are deleted: %s", spec.key, error)
         return []

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pytest
 
-from streamling.connectors.clickhouse.insert_log import Ahead, InsertLog
+from streamling.connectors.clickhouse.insert_log import InsertLog, RowsAhead
 from streamling.runtime.node_state import NodeStateView
 from streamling.state.memory import MemoryState
 
@@ -93,7 +93,7 @@ class Pipeline:
 
     def _checkpoint(self, position: int, after: pa.RecordBatch | None = None) -> None:
         self._epoch += 1
-        ahead = Ahead(after.num_rows, _content(after)) if after is not None and after.num_rows else None
+        ahead = RowsAhead(after.num_rows, _content(after)) if after is not None and after.num_rows else None
         entries = self._log.marker(self._epoch, ahead)
         self._step()
         self._state.put_positions({"in": position, **entries})

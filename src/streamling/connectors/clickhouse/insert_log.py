@@ -40,7 +40,7 @@ Block = tuple[int, str]
 
 
 @dataclass(frozen=True)
-class Ahead:
+class RowsAhead:
     """Rows after the marker of a checkpoint that are in the table: the rest of a block of a replay."""
 
     rows: int
@@ -136,7 +136,7 @@ class InsertLog:
 
     # ── checkpoints ─────────────────────────────────────────────────────────────────────────────────────────
 
-    def marker(self, epoch: int, ahead: Ahead | None = None) -> Mapping[str, Any]:
+    def marker(self, epoch: int, ahead: RowsAhead | None = None) -> Mapping[str, Any]:
         """Return what to store with the positions of ``epoch``: everything up to there is in the table, and what is
         ``ahead`` of it."""
         if self._state is None:

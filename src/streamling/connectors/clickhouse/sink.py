@@ -13,7 +13,7 @@ from streamling.connectors.clickhouse.column_overrides import check_overrides
 from streamling.connectors.clickhouse.compression import level_problem
 from streamling.connectors.clickhouse.config import ClickHouseConfig
 from streamling.connectors.clickhouse.held_marker import HeldMarker
-from streamling.connectors.clickhouse.insert_log import Ahead, InsertLog
+from streamling.connectors.clickhouse.insert_log import InsertLog, RowsAhead
 from streamling.connectors.clickhouse.probe import clickhouse_connection
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.table_writer import SECTION, TableWriter
@@ -194,7 +194,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
         """Acknowledge a marker; the rows ``after`` it have become durable too."""
         ahead = None
         if after is not None and after.num_rows:
-            ahead = Ahead(after.num_rows, self._writer.encode(after).content)
+            ahead = RowsAhead(after.num_rows, self._writer.encode(after).content)
         acknowledge(self._log.marker(epoch, ahead))
 
     def _give_up(self) -> None:

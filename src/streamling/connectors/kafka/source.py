@@ -35,7 +35,7 @@ from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings, spark_options
-from streamling.connectors.kafka.stream import KafkaStream, Reading
+from streamling.connectors.kafka.stream import KafkaStream, TopicReader
 from streamling.document.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
@@ -145,7 +145,7 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
     )
     batch_flush_interval: Duration | None = Field(
         default=None,
-        description="Longest wait for a full batch; by default a batch starts as soon as there are messages.",
+        description="Maximum wait for a full batch; by default a batch starts as soon as there are messages.",
     )
     data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
         default="avro", description="Encoding of the messages."
@@ -303,7 +303,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._start_log.report(offsets, self._offsets.reasons)
         self._report_lag(self._admin, offsets)
         at = self._offsets.position(offsets, mine) if group.shares else position
-        self._stream = KafkaStream(self._reading(spark, self._admin, group), at, offsets)
+        self._stream = KafkaStream(self._topic_reader(spark, self._admin, group), at, offsets)
         return self._stream
 
     def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
@@ -382,10 +382,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             )
         self._unknown = None
 
-    def _reading(self, spark: SparkSession, admin: KafkaAdmin, group: GroupAssignment) -> Reading:
+    def _topic_reader(self, spark: SparkSession, admin: KafkaAdmin, group: GroupAssignment) -> TopicReader:
         settings, level = self._settings, self.options.isolation_level
         is_whole = group.partitions is None
-        return Reading(
+        return TopicReader(
             spark,
             admin,
             self._offsets,

@@ -30,7 +30,7 @@ _FULL_CHECK = 0.1
 
 
 @dataclass(frozen=True)
-class Reading:
+class TopicReader:
     """How the messages of a topic are read and decoded."""
 
     spark: SparkSession
@@ -65,10 +65,10 @@ class KafkaStream(Stream):
     """Delivers messages as they arrive. If there are more than the buffer holds, Spark reads exactly their offsets, one
     job after another, until there are fewer."""
 
-    def __init__(self, reading: Reading, position: Position, start: Mapping[int, int]) -> None:
+    def __init__(self, reader: TopicReader, position: Position, start: Mapping[int, int]) -> None:
         """``start`` are the offsets of all partitions, at ``position``."""
         self.position = position
-        self._reading = reading
+        self._reader = reader
         self._current = position
         #: offsets before the last batch
         self._batch_start: Mapping[int, int] = dict(start)
@@ -77,7 +77,7 @@ class KafkaStream(Stream):
         #: time of the last batch
         self._last_batch: float | None = None
         #: whether there may be more messages than the buffer holds
-        self._is_behind = reading.size.rows > BUFFER_MESSAGES
+        self._is_behind = reader.size.rows > BUFFER_MESSAGES
         #: whether Spark has read messages that are in the buffer, or follow it
         self._has_moved = False
         #: guards the two below: `wake` may be called before there is a buffer
@@ -88,22 +88,22 @@ class KafkaStream(Stream):
     # ── the protocol ────────────────────────────────────────────────────────────────────────────────────────
 
     def template(self) -> DataFrame:
-        return self._reading.decode(message_template(self._reading.spark, headers=self._reading.headers))
+        return self._reader.decode(message_template(self._reader.spark, headers=self._reader.headers))
 
     def local_plan(self, frame: DataFrame) -> LocalPlan | None:
-        return MessagePlan.of(frame, headers=self._reading.headers)
+        return MessagePlan.of(frame, headers=self._reader.headers)
 
     def next(self, timeout: float) -> StreamBatch | None:
         from py4j.protocol import Py4JJavaError
 
-        topic = self._reading.offsets.topic
+        topic = self._reader.offsets.topic
         try:
             if self._is_behind:
                 return self._large_batch()
             return self._small_batch(timeout)
         except Py4JJavaError as error:
             restart = reading_error(error_text(error), topic)
-            raise restart or _restart_if_retriable(self._reading.admin.translate_error(error, topic)) from None
+            raise restart or _restart_if_retriable(self._reader.admin.translate_error(error, topic)) from None
         except StreamlingError as error:
             raise _restart_if_retriable(error) from None
 
@@ -120,7 +120,7 @@ class KafkaStream(Stream):
     # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _small_batch(self, timeout: float) -> StreamBatch | None:
-        rows, left, buffer = self._reading.size.rows, self._time_left(), self._filled_buffer()
+        rows, left, buffer = self._reader.size.rows, self._time_left(), self._filled_buffer()
         taken = buffer.take(min(timeout, left) if left else timeout, rows if left else 1, rows)
         if taken is not None:
             return self._batch({**self.offsets, **taken.offsets}, taken)
@@ -128,8 +128,8 @@ class KafkaStream(Stream):
         return None
 
     def _large_batch(self) -> StreamBatch | None:
-        rows, left = self._reading.size.rows, self._time_left()
-        ends = self._reading.offsets.latest(self._reading.admin, sorted(self.offsets))
+        rows, left = self._reader.size.rows, self._time_left()
+        ends = self._reader.offsets.latest(self._reader.admin, sorted(self.offsets))
         available = sum(max(0, end - self.offsets[partition]) for partition, end in ends.items())
         if left and available < rows:
             self._filled_buffer().sleep(min(left, _FULL_CHECK))
@@ -143,30 +143,30 @@ class KafkaStream(Stream):
 
     def _time_left(self) -> float:
         """Seconds that a batch waits for more messages."""
-        interval = self._reading.size.interval
+        interval = self._reader.size.interval
         if interval is None or self._last_batch is None:
             return 0.0
         return max(0.0, self._last_batch + interval - time.monotonic())
 
     def _batch(self, after: Mapping[int, int], taken: Taken | None = None) -> StreamBatch:
         """A batch up to ``after``; ``taken`` are its messages if it is a small one."""
-        before, reading = self.offsets, self._reading
+        before, reader = self.offsets, self._reader
         self._batch_start, self.offsets, self._last_batch = before, after, time.monotonic()
-        self._current = reading.offsets.position(after, self._current)
+        self._current = reader.offsets.position(after, self._current)
         count = sum(offset - before[partition] for partition, offset in after.items())
         if taken is not None and not taken.count:
             return StreamBatch(pa.table({}), self._current, count)
-        rows = SparkRead(lambda _: reading.decode(reading.messages(before, after)))
+        rows = SparkRead(lambda _: reader.decode(reader.messages(before, after)))
         return StreamBatch(rows, self._current, count, None if taken is None else taken.messages)
 
     def last_messages(self) -> DataFrame:
         """The messages of the last batch, as Spark reads them."""
-        return self._reading.messages(self._batch_start, self.offsets)
+        return self._reader.messages(self._batch_start, self.offsets)
 
     def _filled_buffer(self) -> MessageBuffer:
         """The buffer with the messages that follow the last batch."""
         if self._buffer is None:
-            buffer = self._reading.subscribe(self.offsets)
+            buffer = self._reader.subscribe(self.offsets)
             with self._lock:
                 self._buffer = buffer
                 if self._is_woken:

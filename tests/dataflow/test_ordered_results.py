@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.dataflow.results import Results
+from streamling.dataflow.ordered_results import OrderedResults
 from streamling.plugins.transforms import AsyncCalls
 
 
@@ -53,14 +53,14 @@ class Asking:
 
 
 def test_a_result_that_is_there_is_passed_on_at_once():
-    results = Results(lambda batch: batch)
+    results = OrderedResults(lambda batch: batch)
     assert ids(results.add(rows(1, 2))) == [[1, 2]]
     assert ids(results.drain()) == []
 
 
 def test_responses_wait_for_those_before_them():
     asking = Asking()
-    results = Results(asking)
+    results = OrderedResults(asking)
     assert ids(results.add(rows(1, 2))) == []
     assert ids(results.add(rows(3))) == []
     asking.answer(3, 2)
@@ -71,7 +71,7 @@ def test_responses_wait_for_those_before_them():
 
 def test_those_who_wait_are_woken_when_the_first_batch_is_complete_or_a_call_fails():
     asking, woken = Asking(), []
-    results = Results(asking, lambda: woken.append(True))
+    results = OrderedResults(asking, lambda: woken.append(True))
     list(results.add(rows(1, 2)))
     list(results.add(rows(3)))
     asking.answer(3, 1)
@@ -85,7 +85,7 @@ def test_those_who_wait_are_woken_when_the_first_batch_is_complete_or_a_call_fai
 
 def test_a_call_that_failed_is_raised_even_behind_one_that_waits():
     asking = Asking()
-    results = Results(asking)
+    results = OrderedResults(asking)
     list(results.add(rows(1)))
     list(results.add(rows(2)))
     asking.calls[2].set_exception(OSError("broken"))
@@ -95,7 +95,7 @@ def test_a_call_that_failed_is_raised_even_behind_one_that_waits():
 
 def test_no_more_calls_are_started_than_allowed():
     asking = Asking(at_once=2)
-    results = Results(asking)
+    results = OrderedResults(asking)
     out: list[list[int]] = []
     thread = threading.Thread(target=lambda: out.extend(ids(results.add(rows(1, 2, 3, 4)))), daemon=True)
     thread.start()
@@ -111,7 +111,7 @@ def test_no_more_calls_are_started_than_allowed():
 
 def test_batches_after_a_slow_response_do_not_pile_up():
     asking = Asking(at_once=3)
-    results = Results(asking)
+    results = OrderedResults(asking)
     for id in (1, 2, 3):
         list(results.add(rows(id)))
     asking.answer(2, 3)
@@ -139,7 +139,7 @@ def test_every_row_comes_out_once_and_in_order(seed):
             starts = (partial(pool.submit, later, id, chance.random() / 500) for id in numbers)
             return AsyncCalls(starts, lambda answers: rows(*answers), at_once)
 
-        results, seen, next_id = Results(process), [], 0
+        results, seen, next_id = OrderedResults(process), [], 0
         for _ in range(40):
             count = chance.randint(0, 6)
             seen += ids(results.add(rows(*range(next_id, next_id + count))))

@@ -1,4 +1,4 @@
-"""What flows do that ask their source for batches."""
+"""What flows have in common that poll their source for batches."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SourceT = TypeVar("SourceT", bound=AnySource[Any])
 Read = Callable[[Position], SourceBatch | Wait | End]
 
 
-class PullingFlow(Flow, Generic[SourceT]):
-    """Asks for one batch after another: a `PulledFlow` until the end of its source, a `StreamedFlow` until its stream
+class PollingFlow(Flow, Generic[SourceT]):
+    """Polls for one batch after another: a `PolledFlow` until the end of its source, a `StreamedFlow` until its stream
     begins."""
 
     def __init__(
@@ -55,7 +55,7 @@ class PullingFlow(Flow, Generic[SourceT]):
     def source(self) -> SourceT:
         return self._source
 
-    def _pull(self, read: Read) -> bool:
+    def _poll(self, read: Read) -> bool:
         """Deliver batches until there are no more. False if the flow was paused before."""
         while not self._paused.is_set():
             step = self._call_source(lambda: read(self._position))

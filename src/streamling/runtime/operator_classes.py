@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class NodeTypes:
+class OperatorClasses:
     """The nodes that this version can run, with their operator classes."""
 
     pipeline: Pipeline

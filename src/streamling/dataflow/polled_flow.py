@@ -1,19 +1,19 @@
-"""A flow that asks its source for batches."""
+"""A flow that polls its source for batches."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from streamling.dataflow.pulling import PullingFlow
+from streamling.dataflow.polling import PollingFlow
 from streamling.plugins.sources import End, Position, Source, SourceBatch, Wait
 
 
-class PulledFlow(PullingFlow[Source[Any]]):
-    """Asks its source for one batch after another."""
+class PolledFlow(PollingFlow[Source[Any]]):
+    """Polls its source for one batch after another."""
 
     def _flow(self) -> None:
         restored = self._position
-        if self._pull(self._read):
+        if self._poll(self._read):
             self._end(restored)
         while not self._closed.is_set():
             self._idle(None)

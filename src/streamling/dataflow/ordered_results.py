@@ -1,4 +1,4 @@
-"""Results of a transform in the order of its batches, also if they depend on asynchronous calls."""
+"""The results of a transform in the order of its batches, also if they depend on asynchronous calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streamling.plugins.in_flight import InFlight
 from streamling.plugins.transforms import AsyncCalls
 
 
-class Results:
+class OrderedResults:
     """All methods are called on the operator's thread; ``wake`` is called on any thread when `ready` has results."""
 
     def __init__(
