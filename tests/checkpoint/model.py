@@ -2,7 +2,7 @@
 backend, and faults at any step. Everything random comes from one seed, so that a failure can be replayed.
 
 A *world* outlives crashes: what sinks have made durable, and what the state backend holds. A *life* is one
-process: it starts from the stored positions and ends by a crash, a failure, a time-out, or the terminal
+process: it starts from the stored positions and ends by a crash, a failure, a timeout, or the terminal
 checkpoint.
 """
 

@@ -22,7 +22,7 @@ def test_the_first_page_lists_every_command_and_the_exit_codes(project):
     page = project.call("--help")
     assert page.code == 0
     assert set(COMMANDS) <= set(re.findall(r"^  (\w+)  ", page.out, re.MULTILINE))
-    assert "78  bad pipeline or configuration" in page.out
+    assert "78  invalid pipeline or configuration" in page.out
 
 
 @pytest.mark.parametrize("command", PAGES, ids=" ".join)

@@ -166,6 +166,6 @@ def test_java_accepts_a_newly_built_archive(tmp_path: Path, monkeypatch: pytest.
 
     built = build_archive(cache_dir=tmp_path, progress=progress)
     assert Archive.for_settings(cache_dir=tmp_path).path == built
-    assert [doing for doing, _ in seen][:2] == ["starting Spark", "learning: csv"]
+    assert [doing for doing, _ in seen][:2] == ["starting Spark", "training: csv"]
     assert [done for _, done in seen] == sorted(done for _, done in seen)
     start_strictly(tmp_path, tmp_path)

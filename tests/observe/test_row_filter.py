@@ -91,7 +91,7 @@ def test_row_kinds_are_selected_with_and_without_a_condition():
         ("id = 'abc'", "does not fit the rows"),
         ("name > 3", "does not fit the rows"),
         ("id", "does not fit the rows"),
-        ("name like name", "must be a text in quotes"),
+        ("name like name", "must be a quoted text"),
         ("x" * 20_000, "more than 10000 characters"),
         (" and ".join(["id=1"] * 1100), "too many conditions|cannot be read"),
         ("(" * 3000 + "id" + ")" * 3000, "cannot be read"),

@@ -159,7 +159,7 @@ def test_methods_that_are_missing_are_listed(tmp_path):
         "@plugin('acme.half')\nclass Half(Source[SourceOptions]):\n    Options = SourceOptions\n"
     )
     (problem,) = problems(write(tmp_path, "mine.py", text))
-    assert problem.message == "plugin 'acme.half': Half lacks read, schema"
+    assert problem.message == "plugin 'acme.half': Half does not implement read, schema"
 
 
 def test_all_problems_are_reported_together(tmp_path):

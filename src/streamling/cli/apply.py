@@ -39,7 +39,7 @@ from streamling.errors import InvalidPipeline, Problem, StreamlingError
     help="Setting for this pipeline only, such as checkpoint_interval_sec=1; replaces all earlier ones.",
 )
 @click.option("--wait", is_flag=True, help="Wait until the pipelines are ready, finished or failed.")
-@click.option("--timeout", type=float, default=60.0, show_default=True, help="Longest wait, in seconds.")
+@click.option("--timeout", type=float, default=60.0, show_default=True, help="Maximum wait, in seconds.")
 @json_option("Print a list of objects with namespace, name, file, result, generation, state and error.")
 @server_options
 def apply(

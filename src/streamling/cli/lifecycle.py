@@ -34,7 +34,7 @@ def _common_options(function: F) -> F:
 
 def _wait_options(function: F) -> F:
     for option in (
-        click.option("--timeout", type=float, default=60.0, show_default=True, help="Longest wait, in seconds."),
+        click.option("--timeout", type=float, default=60.0, show_default=True, help="Maximum wait, in seconds."),
         click.option("--wait", is_flag=True, help="Wait until it is done."),
     ):
         function = option(function)
@@ -83,7 +83,7 @@ def restart(server: Server, **options: Any) -> int:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--timeout", type=click.FloatRange(0.1, 300), default=30.0, show_default=True, help="Longest wait.")
+@click.option("--timeout", type=click.FloatRange(0.1, 300), default=30.0, show_default=True, help="Maximum wait.")
 @_common_options
 def checkpoint(server: Server, names: tuple[str, ...], timeout: float, **options: Any) -> int:
     """Make everything that pipelines have delivered durable and store their positions now.

@@ -71,7 +71,7 @@ Exit codes:
   0   finished or drained
   1   failed while running
   2   wrong usage
-  78  bad pipeline or configuration
+  78  invalid pipeline or configuration
   130 interrupted (Ctrl-C) before anything ran"""
 
 
@@ -155,7 +155,7 @@ def _ignore_closed_pipe() -> Iterator[None]:
 )
 @click.version_option(__version__, prog_name="streamling")
 def cli() -> None:
-    """Streamling runs pipelines from sources through SQL to sinks, at least once, from one YAML file."""
+    """Streamling runs data pipelines: one YAML file, from sources through SQL to sinks, with at-least-once delivery."""
 
 
 #: Allocations between two garbage collections. Imports create hundreds of thousands of objects that live on: Python's

@@ -32,7 +32,7 @@ def preview_server(config_name: str | None, debug: bool) -> int:
       0   stopped by a signal
       1   the port is taken
       2   wrong usage
-      78  bad configuration
+      78  invalid configuration
     """
     from streamling.admin.preview_server import serve_previews
     from streamling.config import load_config

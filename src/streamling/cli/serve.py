@@ -59,7 +59,7 @@ def serve(listen: str | None, folder: Path | None, config_name: str | None, debu
       0   drained
       1   failed, or not drained within shutdown_budget_secs
       2   wrong usage
-      78  bad configuration
+      78  invalid configuration
     """
     from streamling.config import load_config
     from streamling.telemetry.logging import configure_logging

@@ -34,7 +34,7 @@ _KINDS: Final = {"i": "\x1b[32m+I\x1b[0m ", "u": "\x1b[33m+U\x1b[0m ", "d": "\x1
     type=click.IntRange(1, 1000),
     default=100,
     show_default=True,
-    help="Most rows per second; others are skipped.",
+    help="Maximum number of rows per second; others are skipped.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print nothing but the rows, also on a terminal.")
 @click.option("--url", metavar="URL", help="The admin API of the run. Default: found by the file or name.")
@@ -57,11 +57,11 @@ def tap(
 ) -> int:
     """Show rows of NODE, a source or transform, of the running PIPELINE: a file, or the name of a run.
 
-    Rows that the pipeline has kept come first, then new ones as they pass the node. They are a sample: a pipeline never
-    waits for somebody who watches. Stop with Ctrl-C.
+    Rows that the pipeline has kept come first, then new ones as they pass the node. They are a sample: the
+    pipeline never waits for viewers. Stop with Ctrl-C.
 
     --filter takes comparisons, AND, OR, NOT, IN, BETWEEN, LIKE, IS NULL, arithmetic, and the functions lower, upper,
-    length, abs and coalesce. Of a struct column, name a field with a dot.
+    length, abs and coalesce. Use a dot to name a field of a struct column.
 
     \b
     Examples:

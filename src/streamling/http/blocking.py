@@ -144,7 +144,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 class _Sockets:
     """The connections of one request, as duplicates: a socket is not accessible during a TLS handshake. Socket
-    time-outs restart with every byte; this deadline does not."""
+    timeouts restart with every byte; this deadline does not."""
 
     def __init__(self) -> None:
         self._open: list[socket.socket] = []

@@ -206,7 +206,7 @@ def _in(node: Any) -> Evaluate:
 def _like(node: Any, *, ignore_case: bool) -> Evaluate:
     value = _compile(node.this)
     if not node.expression.is_string:
-        raise StreamlingError.user("the pattern of LIKE must be a text in quotes")
+        raise StreamlingError.user("the pattern of LIKE must be a quoted text")
     pattern = str(node.expression.this)
 
     def evaluate(batch: pa.RecordBatch) -> Value:

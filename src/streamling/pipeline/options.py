@@ -57,7 +57,7 @@ class NodeOptions(Options):
 
     type: str = Field(description="Node type: a built-in or the id of a plugin.")
     primary_key: PrimaryKey = Field(
-        default=(), description="Key columns, comma-separated; by default the upstream's, or what a source knows."
+        default=(), description="Key columns, comma-separated; by default those of the upstream or of the source."
     )
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
 
@@ -105,7 +105,7 @@ class NodeOptions(Options):
 class ParallelOptions(NodeOptions):
     """Mix-in for nodes that can run as several instances."""
 
-    parallelism: int | None = Field(default=None, ge=1, description="Instances that run side by side.")
+    parallelism: int | None = Field(default=None, ge=1, description="Number of instances that run in parallel.")
 
     @property
     def instance_count(self) -> int:
@@ -115,9 +115,11 @@ class ParallelOptions(NodeOptions):
 class BatchOptions(NodeOptions):
     """Mix-in for nodes in front of which rows are collected into batches."""
 
-    batch_size: int | None = Field(default=None, ge=0, description="Rows per call of this node; 0 passes batches on.")
+    batch_size: int | None = Field(
+        default=None, ge=0, description="Rows per call of this node; 0: batches as they arrive."
+    )
     batch_flush_interval: Duration | None = Field(
-        default=None, description="Longest wait for a full batch, such as 500ms or 1s."
+        default=None, description="Maximum wait for a full batch, such as 500ms or 1s."
     )
 
     @property
@@ -149,7 +151,7 @@ class DeadLetterOptions(NodeOptions):
 
     errors: ErrorSettings | None = Field(
         default=None,
-        description="Sink for rows that this node cannot use; without it the first of them stops the pipeline.",
+        description="Sink for the rows that this node rejects; without it, the first one stops the pipeline.",
     )
 
     @property

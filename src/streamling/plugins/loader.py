@@ -144,7 +144,7 @@ class _Loading:
     def _register(self, id: str, operator: Any, origin: Problem) -> None:
         try:
             if missing := sorted(getattr(operator, "__abstractmethods__", ())):
-                raise StreamlingError.user(f"{operator.__name__} lacks {', '.join(missing)}", remedy="implement it")
+                raise StreamlingError.user(f"{operator.__name__} does not implement {', '.join(missing)}")
             if isinstance(operator, type) and issubclass(operator, Preprocessor):
                 self._registry.register_preprocessor(id, operator)
             elif isinstance(operator, type) and issubclass(operator, SqlFunction):

@@ -39,6 +39,6 @@ class StateConfig(CoreConfig):
 
     @property
     def state_acquire_timeout(self) -> float:
-        """Longest wait for a connection to the state database; well within the shutdown budget."""
+        """Maximum wait for a connection to the state database; well within the shutdown budget."""
         configured = self.state_backend.postgres.acquire_timeout_secs if self.state_backend.postgres else None
         return configured or max(1.0, min(5.0, self.shutdown_budget_secs / 2))

@@ -124,7 +124,7 @@ def _archive(cache_dir: Path, conf: Mapping[str, str], environ: Mapping[str, str
     failure = archive.failure()
     if failure is not None:
         reason = (failure.strip().splitlines() or ["no reason given"])[-1]
-        return Check(name, "note", f"could not be built: {reason}", f"starts take longer without; {now}")
+        return Check(name, "note", f"could not be built: {reason}", f"pipelines start more slowly without it; {now}")
     return Check(name, "note", "not built yet", f"it is built after the first run, or {now}")
 
 
@@ -132,11 +132,13 @@ def _connector(cache_dir: Path, name: str) -> Check:
     title = f"Connector {name}"
     missing = [jar for jar in spark_package_jars(cache_dir, frozenset({name})) if not jar.is_file()]
     if missing:
-        return Check(title, "note", "not fetched yet", "it is fetched when a pipeline first needs it")
+        return Check(title, "note", "not downloaded yet", "it is downloaded when a pipeline first needs it")
     damaged = damaged_jars(cache_dir, frozenset({name}))
     if damaged:
-        return Check(title, "bad", f"{damaged[0]} is damaged", f"delete it, it is fetched again: rm {damaged[0]}")
-    return Check(title, "ok", "fetched, sums correct")
+        return Check(
+            title, "bad", f"{damaged[0]} is damaged", f"delete it, and it is downloaded again: rm {damaged[0]}"
+        )
+    return Check(title, "ok", "downloaded, checksums verified")
 
 
 def _cache_folder(cache_dir: Path) -> Check:
@@ -146,7 +148,7 @@ def _cache_folder(cache_dir: Path) -> Check:
 def _temporary_folder(folder: Path) -> Check:
     if os.statvfs(folder).f_flag & getattr(os, "ST_NOEXEC", 0):
         return Check(
-            "Temporary folder", "bad", f"{folder} forbids running code, Spark unpacks native libraries there",
+            "Temporary folder", "bad", f"{folder} does not allow code to run, and Spark unpacks native libraries there",
             "set TMPDIR to a folder on a file system without noexec",
         )  # fmt: skip
     return _folder("Temporary folder", folder, "set TMPDIR to a folder that")
@@ -155,7 +157,7 @@ def _temporary_folder(folder: Path) -> Check:
 def _folder(name: str, folder: Path, remedy: str) -> Check:
     existing = next(path for path in (folder, *folder.parents) if path.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK):
-        return Check(name, "bad", f"{folder} cannot be written", f"{remedy} you may write")
+        return Check(name, "bad", f"{folder} is not writable", f"{remedy} you can write to")
     free = shutil.disk_usage(existing).free
     if free < _FREE_MB * 2**20:
         return Check(name, "note", f"{folder} has only {_mb(free)} left", f"{remedy} has {_FREE_MB} MB free")

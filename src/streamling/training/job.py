@@ -242,7 +242,7 @@ def main(arguments: list[str]) -> int:
             _train(runtime)
             if not archive.publish():
                 archive.record_failure(runtime.last_output())
-                raise StreamlingError(runtime.last_output() or "Java wrote none")
+                raise StreamlingError(runtime.last_output() or "Java wrote no archive")
     except StreamlingError as error:
         print(error, file=sys.stderr)
         return 1
@@ -255,7 +255,7 @@ def _train(runtime: SparkRuntime) -> None:
         session = runtime.session()
         todo = steps(session, runtime.scratch, runtime.spark_packages)
         for number, (name, step) in enumerate(todo):
-            _report_progress(doing=f"learning: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
+            _report_progress(doing=f"training: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
             step()
     finally:
         _stop(runtime)

@@ -56,7 +56,7 @@ class ClickHouseSink(ClickHouse):
         description="Compression level: 0 to 9 for gzip (default 6), 1 to 22 for zstd (3), 1 to 12 for lz4 (1).",
     )
     batch_size: int = Field(default=100_000, ge=1, description="Rows per insert.")
-    batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
+    batch_flush_interval: Duration = Field(default=1.0, description="Maximum wait for a full batch.")
 
     @model_validator(mode="after")
     def _level_fits(self) -> Self:

@@ -69,7 +69,7 @@ class KafkaSinkOptions(ParallelOptions, SinkOptions):
     # The producer batches messages: rows are not collected in front of the node.
     batch_size: int | None = Field(default=None, ge=1, description="Messages per request (`batch.num.messages`).")
     batch_flush_interval: Duration | None = Field(
-        default=None, description="Longest wait for a full request (`linger.ms`)."
+        default=None, description="Maximum wait for a full request (`linger.ms`)."
     )
     message_max_bytes: int | None = Field(
         default=None, ge=1, description="Maximum size of a message (`message.max.bytes`)."

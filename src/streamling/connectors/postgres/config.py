@@ -50,7 +50,7 @@ class PostgresState(PostgresServer):
     acquire_timeout_secs: float | None = Field(
         default=None,
         ge=1,
-        description="Longest wait for a connection; defaults to min(5, shutdown budget / 2), at least 1.",
+        description="Maximum wait for a connection; defaults to min(5, shutdown budget / 2), at least 1.",
     )
 
 
@@ -93,10 +93,10 @@ class PostgresSink(Section):
         default=None,
         description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
-    batch_flush_interval: Duration = Field(default=1.0, description="Longest wait for a full batch.")
+    batch_flush_interval: Duration = Field(default=1.0, description="Maximum wait for a full batch.")
     batch_size: int = Field(default=100, ge=1, description="Rows per write.")
-    statement_timeout_secs: float = Field(default=60, ge=0, description="Statement time-out; 0 means no limit.")
-    pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Longest wait for a connection.")
+    statement_timeout_secs: float = Field(default=60, ge=0, description="Statement timeout; 0 means no limit.")
+    pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Maximum wait for a connection.")
     pool_idle_timeout_secs: float = Field(
         default=600, gt=0, description="Idle time after which a connection is closed."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 #: SQLSTATE classes of transient failures: connection, transaction rollback, resources, operator intervention (shutdown,
-#: failover, time-outs). 25006 is a write to a server just demoted to a standby, 55P03 a lock that was not available.
+#: failover, timeouts). 25006 is a write to a server just demoted to a standby, 55P03 a lock that was not available.
 _TRANSIENT_CLASSES: Final = frozenset({"08", "40", "53", "57"})
 _TRANSIENT_STATES: Final = frozenset({"25006", "55P03"})
 #: parts of messages of a server that will accept connections later

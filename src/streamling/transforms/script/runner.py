@@ -216,7 +216,7 @@ class Runner:
     def _locate_error(
         self, failure: ScriptFailed, call: _Call, rows: pa.RecordBatch, row: int | None
     ) -> StreamlingError:
-        """Add the row if it is known: not if the sandbox did not survive a time-out, or if all rows were processed."""
+        """Add the row if it is known: not if the sandbox did not survive a timeout, or if all rows were processed."""
         failure = with_error_line(failure, self._program.text)
         if row is None and failure.cause is not Cause.TIME:
             row = self._find_failing_row(call, rows)

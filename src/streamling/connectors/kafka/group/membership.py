@@ -4,7 +4,7 @@
 stream stops after the current batch and a checkpoint stores everything that was delivered. So the next owner finds the
 position in the state, and no row is in flight. Members that keep all of their partitions are not interrupted.
 
-**Losing the session.** A member that was silent for longer than the session time-out has lost its partitions without
+**Losing the session.** A member that was silent for longer than the session timeout has lost its partitions without
 notice. Its stream stops as soon as it learns of that; the state rejects anything it may still try to store (claims).
 """
 
@@ -32,13 +32,13 @@ _ALONE_DELAY = 5.0
 _CHECK_INTERVAL = 1.0
 #: seconds to wait for the thread to end
 _END = 6.0
-#: fraction of the rebalance time-out that a hand-over may take
+#: fraction of the rebalance timeout that a hand-over may take
 _SHARE_OF_REBALANCE = 0.9
 
 
 @dataclass(frozen=True)
 class ConsumerGroup:
-    """A consumer group and its time-outs."""
+    """A consumer group and its timeouts."""
 
     name: str
     session_timeout: float

@@ -38,7 +38,7 @@ def group_name(context: NodeContext[KafkaSourceOptions]) -> str:
 
 
 def group_of(context: NodeContext[KafkaSourceOptions]) -> ConsumerGroup:
-    """Return that group with its time-outs: for a silent instance, and for one that still has work to finish."""
+    """Return that group with its timeouts: for a silent instance, and for one that still has work to finish."""
     session_timeout = context.config.part(KafkaConfig).kafka_source.session_timeout_ms / 1000
     return ConsumerGroup(
         group_name(context), session_timeout, max(context.config.checkpoint_timeout_sec, 2 * session_timeout)
