@@ -135,7 +135,7 @@ def _decimal(name: str, folded: str) -> tuple[str, int, int]:
     if not 1 <= precision <= most or scale > precision:
         raise BadValueError(
             f"is '{name}', which is not a valid {factory}",
-            f"the precision is between 1 and {most}, the scale at most the precision",
+            f"the precision must be between 1 and {most}, and the scale at most the precision",
         )
     return factory, precision, scale
 

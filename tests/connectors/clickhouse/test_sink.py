@@ -358,7 +358,7 @@ def test_a_version_that_is_null_is_an_error_even_in_a_delete(driver) -> None:
 def test_a_delete_into_a_table_without_a_column_for_it_is_an_error(driver) -> None:
     driver.database.execute("CREATE TABLE t (id Int64, v String) ENGINE MergeTree ORDER BY id")
     driver.write(batch(("i", 1, "a")))
-    with pytest.raises(BadRow, match="has no column 'is_deleted', so that a delete cannot be written"):
+    with pytest.raises(BadRow, match="has no column 'is_deleted', so deletes cannot be written"):
         driver.write(batch(("d", 1, "a")))
 
 

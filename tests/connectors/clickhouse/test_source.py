@@ -499,7 +499,7 @@ def test_a_column_that_cannot_be_read_can_be_left_out(driver: SourceDriver) -> N
 
 def test_bytes_that_are_not_text_are_an_error(driver: SourceDriver) -> None:
     create(driver, "id Int32, s String", "id", values="VALUES (1, unhex('ff'))")
-    with pytest.raises(StreamlingError, match=r"column 's' of the table .* not text in UTF-8"):
+    with pytest.raises(StreamlingError, match=r"column 's' of the table .* not valid UTF-8"):
         driver.read()
 
 

@@ -113,8 +113,8 @@ def test_a_cursor_of_the_original_is_continued(bench, caplog):
     bench.state.put_many({FIRST: cursor("990")})
     assert bench.read(topic, "first", count=15)[0]["id"] == 990
     assert (
-        "the state has no readable entry 'hybrid_source_orders_v1', but others: continuing with the table 'first' "
-        "(bounded_sources[0])"
+        "the state has no readable entry 'hybrid_source_orders_v1': continuing with the table 'first' "
+        "(bounded_sources[0]), as other entries imply"
     ) in caplog.text
 
 

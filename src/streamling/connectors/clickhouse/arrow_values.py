@@ -40,7 +40,7 @@ def _check_text(array: pa.Array) -> None:
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:
-        raise InvalidValueError("it contains bytes that are not text in UTF-8") from None
+        raise InvalidValueError("it contains bytes that are not valid UTF-8") from None
 
 
 def _has_text(type_: pa.DataType) -> bool:

@@ -75,7 +75,7 @@ class BlockEncoder:
         deleted = _find_deletes(batch)
         if deleted is not None and self._append_only and not self._has_flag:
             raise BadRow.user(
-                f"table {self._table.name} has no column '{DELETED_COLUMN}', so that a delete cannot be written",
+                f"table {self._table.name} has no column '{DELETED_COLUMN}', so deletes cannot be written",
                 remedy=f"add a column {DELETED_COLUMN} UInt8, set `append_only_mode: false`, or remove deletes in a "
                 "sql transform",
             )

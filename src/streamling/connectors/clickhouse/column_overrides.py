@@ -25,7 +25,7 @@ def parse_override(text: str) -> ColumnOverride:
         return ColumnOverride(type_, None)
     codec = _codec(rest)
     if codec is None:
-        raise InvalidTypeError(f"'{rest}' follows the type {type_}, but only CODEC(…) may")
+        raise InvalidTypeError(f"'{rest}' follows the type {type_}, but only CODEC(…) may follow it")
     return ColumnOverride(type_, codec)
 
 

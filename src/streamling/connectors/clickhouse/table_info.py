@@ -145,7 +145,8 @@ def _sort_key(client: ClickHouseClient, name: TableName, engine: str, expression
         columns.append(KeyColumn(expression if _IDENTIFIER.fullmatch(expression) else f"({expression})", key_type))
     if not columns:
         raise StreamlingError.user(
-            f"the first sorting key of the table {name}, {expressions[0]}, has type {type_}, which cannot be divided",
+            f"the first sorting key of the table {name}, {expressions[0]}, has type {type_}, which "
+            "cannot be split into ranges",
             remedy="sort the table by a number, text, date, UUID, IP address or Enum first",
         ).about("table_name")
     return SortKey(tuple(expressions), tuple(columns))

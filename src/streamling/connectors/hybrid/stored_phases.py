@@ -58,7 +58,7 @@ class StoredPhases:
         expected = self._context.retry(self._loaded.read)
         phases = infer_phases(self._count, cursors, offsets, expected or ())
         self._log.warning(
-            "the state has no readable entry '%s', but others: continuing with %s",
+            "the state has no readable entry '%s': continuing with %s, as other entries imply",
             self.key,
             f"the topic '{self._offsets.topic}'" if phases.is_handed_off else self._tables.title(phases.current),
         )
