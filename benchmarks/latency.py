@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from benchmarks.arrivals import Arrivals, KafkaArrivals, PostgresArrivals, WebhookArrivals
 from benchmarks.children import STREAMLING, RunningProcess, running, twin
@@ -17,8 +18,9 @@ from streamling.jvm.jars import spark_package_jars
 #: messages per second
 _RATES = (1, 50, 1000)
 _PERCENTILES = (50, 95, 99)
-#: milliseconds, on a quiet machine
+#: milliseconds by percentile, on a quiet machine
 _GOALS = {50: Goal(bound=100.0), 99: Goal(bound=250.0)}
+_REALTIME_GOALS = {50: Goal(bound=10.0), 99: Goal(bound=250.0)}
 #: messages per second, and seconds, before the first rate is measured
 _WARM_UP = (50, 5.0)
 #: maximum seconds until the first row arrives, and until the last ones do
@@ -36,18 +38,34 @@ sources:
     topic: {topic}
     data_format: json
     primary_key: id
+    latency: {latency}
     schema: {{id: int64, sent: float64, name: string}}
 transforms:
   shaped: {transform}
 sinks:
   out: {{from: shaped, {sink}}}
 """
-#: by name: the transform, and what receives the rows
-_PIPELINES: dict[str, tuple[str, type[Arrivals]]] = {
-    "Kafka → SQL → Kafka": (_SQL, KafkaArrivals),
-    "Kafka → SQL → Postgres": (_SQL, PostgresArrivals),
-    "Kafka → script → webhook": (_SCRIPT, WebhookArrivals),
-}
+
+
+@dataclass(frozen=True)
+class _Pipeline:
+    name: str
+    transform: str
+    #: receives the rows
+    arrivals: type[Arrivals]
+    #: of the source
+    latency: str = "standard"
+    goals: Mapping[int, Goal] = field(default_factory=lambda: _GOALS)
+    #: whether bare Structured Streaming does the same here; it has no counterpart of a latency
+    has_twin: bool = True
+
+
+_PIPELINES = (
+    _Pipeline("Kafka → SQL → Kafka", _SQL, KafkaArrivals),
+    _Pipeline("Kafka → SQL → Kafka, realtime", _SQL, KafkaArrivals, "realtime", _REALTIME_GOALS, has_twin=False),
+    _Pipeline("Kafka → SQL → Postgres", _SQL, PostgresArrivals),
+    _Pipeline("Kafka → script → webhook", _SCRIPT, WebhookArrivals),
+)
 
 #: percentile → milliseconds, by rate
 Measured = dict[int, dict[int, float]]
@@ -61,45 +79,47 @@ class Latency(Scenario):
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        return len(_PIPELINES) * (2 if has_pyspark else 1) * (1 + len(_RATES))
+        twins = sum(pipeline.has_twin for pipeline in _PIPELINES) if has_pyspark else 0
+        return (len(_PIPELINES) + twins) * (1 + len(_RATES))
 
     def figures(self) -> list[Figure]:
-        return [figure for name in _PIPELINES for figure in self._figures_of(name)]
+        return [figure for pipeline in _PIPELINES for figure in self._figures_of(pipeline)]
 
-    def _figures_of(self, name: str) -> list[Figure]:
-        ours = self._measure(name, "ours")
-        bare = self._measure(name, "bare") if self._bench.has_pyspark else None
+    def _figures_of(self, pipeline: _Pipeline) -> list[Figure]:
+        ours = self._measure(pipeline, "ours")
+        bare = self._measure(pipeline, "bare") if self._bench.has_pyspark and pipeline.has_twin else None
         return [
             Figure(
                 self.title,
-                f"{name}, {rate}/s, p{percentile}",
+                f"{pipeline.name}, {rate}/s, p{percentile}",
                 Unit.MILLISECONDS,
                 [ours[rate][percentile]],
                 [] if bare is None else [bare[rate][percentile]],
                 compared_with="bare Structured Streaming",
-                goal=_GOALS.get(percentile),
+                goal=pipeline.goals.get(percentile),
             )
             for rate in _RATES
             for percentile in _PERCENTILES
         ]
 
-    def _measure(self, name: str, side: str) -> Measured:
+    def _measure(self, pipeline: _Pipeline, side: str) -> Measured:
         bench = self._bench
-        bench.step(f"latency: {name}, {side}, start")
-        transform, kind = _PIPELINES[name]
+        bench.step(f"latency: {pipeline.name}, {side}, start")
         env, place = bench.services_env, bench.place("latency")
         topic = bench.services.table().replace("changes", "latency")
-        with kind(bench.services, f"{topic}_out") as arrivals:
+        with pipeline.arrivals(bench.services, f"{topic}_out") as arrivals:
             load = _Load(bench.services.brokers, topic, arrivals)
             if side == "ours":
-                text = _PIPELINE.format(topic=topic, transform=transform, sink=arrivals.sink)
+                text = _PIPELINE.format(
+                    topic=topic, latency=pipeline.latency, transform=pipeline.transform, sink=arrivals.sink
+                )
                 (place / "pipeline.yaml").write_text(text, encoding="utf-8")
                 command: Sequence[str] = [*STREAMLING, "run", "pipeline.yaml"]
             else:
                 command = self._twin(topic, arrivals)
             with running(command, cwd=place, env=env) as process:
                 load.start(process)
-                return {rate: self._at_rate(name, side, rate, load) for rate in _RATES}
+                return {rate: self._at_rate(pipeline.name, side, rate, load) for rate in _RATES}
 
     def _twin(self, topic: str, arrivals: Arrivals) -> Sequence[str]:
         jars = ",".join(map(str, spark_package_jars(self._bench.cache_dir, frozenset(CONNECTORS))))

@@ -17,7 +17,6 @@ from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins import Sink, Source, SparkRead, Stream, StreamBatch, StreamedSource, plugin
 from streamling.plugins.sources import END, End, Position, SourceBatch, Wait
-from streamling.plugins.streams import LocalPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -143,12 +142,6 @@ class _ChangesStream(Stream):
 
     def close(self) -> None:
         self._stream.close()
-
-    def template(self) -> DataFrame | None:
-        return self._stream.template()
-
-    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
-        return self._stream.local_plan(frame)
 
 
 @plugin("bench.batches")

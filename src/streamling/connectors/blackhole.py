@@ -47,5 +47,8 @@ class BlackholeSink(FrameSink[BlackholeSinkOptions]):
     def write_local(self, rows: LocalRows) -> None:
         """They have been computed."""
 
+    def needs_job(self, columns: pa.Schema) -> None:
+        return None
+
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
         return True

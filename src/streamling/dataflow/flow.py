@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.dataflow.network import Outlet
@@ -27,6 +27,7 @@ from streamling.types.row_kind import OP_COLUMN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamling.dataflow.realtime import Delay
     from streamling.dataflow.side_outputs import SideOutputStep
     from streamling.dataflow.table_gate import TableGate
 
@@ -142,6 +143,10 @@ class Flow(ABC):
     @property
     def _held_back(self) -> bool:
         return self._on_hold or (self.gate is not None and not self.gate.is_open())
+
+    def find_delays(self) -> Sequence[Delay]:
+        """What rows of a real-time source would wait for. Called before the start."""
+        return ()
 
     def restart(self, timeout: float) -> bool:
         """Restart the source's stream at its position, if it has one; False if the current batch was not delivered

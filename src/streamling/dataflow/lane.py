@@ -135,6 +135,11 @@ class Lane:
             return  # it is busy and checks after the current item
 
     @property
+    def holds_rows(self) -> bool:
+        """Whether rows wait for others in front of the operator."""
+        return self._rebatcher.holds_rows
+
+    @property
     def queued(self) -> int:
         """Batches and markers that wait."""
         return self._queue.qsize()

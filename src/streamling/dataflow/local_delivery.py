@@ -6,7 +6,7 @@ consumer; a sink that Spark writes may add its own part. What follows receives t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -22,7 +22,7 @@ from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Edge, passing
-from streamling.plugins.streams import LocalPlan, Stream
+from streamling.plugins.streams import LocalPlan, NeedsJob, StreamedSource
 from streamling.spark.counting import row_count
 
 #: takes the aggregates of an observation in the plan
@@ -35,18 +35,23 @@ class LocalDelivery(Protocol):
     def deliver(self, messages: Any) -> None:
         """Evaluate the plan over ``messages`` (`StreamBatch.messages`) and pass the rows on."""
 
+    def ends(self) -> Iterator[Part]:
+        """Where the driver cannot continue: the rows of these parts are passed on as Arrow data."""
 
-def local_delivery(stream: Stream, rows: Rows, outlet: Outlet, meter: NodeMeter | None) -> LocalDelivery | None:
-    """The delivery that evaluates as many steps as possible; None if the driver cannot evaluate the source's own part.
+
+def local_delivery(
+    source: StreamedSource[Any], rows: Rows, outlet: Outlet, meter: NodeMeter | None
+) -> LocalDelivery | NeedsJob:
+    """The delivery that evaluates as many steps as possible, if the driver can evaluate the source's own part.
     ``rows`` have the plan of the source and no data; ``meter`` is that of the source if rows are to be counted inside
     the plan."""
     if isinstance(split := outlet.only_step, SplitRejectedStep):
-        return _RejectingDelivery.of(stream, rows, split, meter)
-    return _longest(stream, _Part.of_source(rows, outlet, meter))
+        return _RejectingDelivery.of(source, rows, split, meter)
+    return _longest(source, Part.of_source(rows, outlet, meter))
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """The plan from the source to a node: the rows of the node without data, and what takes them."""
 
     rows: Rows
@@ -58,17 +63,17 @@ class _Part:
     #: from the source to the node
     edges: tuple[Edge, ...] = ()
     #: the parts of the nodes before it
-    above: tuple[_Part, ...] = ()
+    above: tuple[Part, ...] = ()
 
     @classmethod
-    def of_source(cls, rows: Rows, outlet: Outlet, meter: NodeMeter | None) -> _Part:
+    def of_source(cls, rows: Rows, outlet: Outlet, meter: NodeMeter | None) -> Part:
         """The part of the source alone. If the source adds its measures itself, they are in its plan."""
         measures = None if outlet.meter is None else outlet.meter.measures
         part = cls(rows, outlet, meter)
         in_plan = measures is not None and measures.by_source and measures.is_in_plan
         return part.reporting(measures) if in_plan else part
 
-    def with_step(self, step: FrameStep, *, is_branch: bool = False) -> _Part:
+    def with_step(self, step: FrameStep, *, is_branch: bool = False) -> Part:
         """The part with one more step. If ``is_branch``, another plan counts the rows up to here."""
         part = self if is_branch else self.measured()
         rows = part.rows
@@ -82,9 +87,9 @@ class _Part:
         edge = self.outlet.edge_to(step)
         edges = self.edges if edge is None else (*self.edges, edge)
         made = step.transform(self.outlet.node, rows)
-        return _Part(made, step.outlet, meter, reports, edges, (*self.above, self))
+        return Part(made, step.outlet, meter, reports, edges, (*self.above, self))
 
-    def measured(self) -> _Part:
+    def measured(self) -> Part:
         """The part with the measures of its last node: for rows that do not pass its outlet."""
         measures = None if self.outlet.meter is None else self.outlet.meter.measures
         if measures is None or measures.by_source:
@@ -92,7 +97,7 @@ class _Part:
         frame = measures.observe(self.rows.frame())
         return replace(self, rows=self.rows.with_frame(frame)).reporting(measures)
 
-    def reporting(self, measures: RowMeasures | None) -> _Part:
+    def reporting(self, measures: RowMeasures | None) -> Part:
         """The part if its plan contains ``measures``."""
         return self if measures is None else replace(self, reports={**self.reports, measures.name: measures.record})
 
@@ -123,60 +128,72 @@ def _counting(*counters: Callable[[int], None]) -> Report:
     return report
 
 
-def _longest(stream: Stream, source: _Part) -> LocalDelivery | None:
-    for part in reversed(_parts(source)):
-        found = _to_sink(stream, part, part.outlet.only_step) or _to_branches(stream, part) or _to_arrow(stream, part)
-        if found is not None:
+def _longest(source: StreamedSource[Any], first: Part) -> LocalDelivery | NeedsJob:
+    found: LocalDelivery | NeedsJob | None = None
+    for part in reversed(_parts(first)):
+        found = _to_sink(source, part, part.outlet.only_step) or _to_branches(source, part) or _to_arrow(source, part)
+        if not isinstance(found, NeedsJob):
             return found
-    return None
+    assert found is not None
+    return found
 
 
-def _shown(stream: Stream, parts: Sequence[_Part]) -> list[_ShownPart]:
-    return [_ShownPart(stream, part) for part in parts]
+def job_reason(source: StreamedSource[Any], part: Part, step: FrameStep) -> NeedsJob:
+    """Why the driver evaluates ``part``, but not the ``step`` that follows it."""
+    if (reason := step.needs_job) is not None:
+        return reason
+    plan = source.local_plan(part.with_step(step).rows.frame())
+    if isinstance(plan, NeedsJob):
+        return plan
+    return NeedsJob(f"'{part.outlet.node}' has several consumers, which must get the same random values or times")
+
+
+def _shown(source: StreamedSource[Any], parts: Sequence[Part]) -> list[_ShownPart]:
+    return [_ShownPart(source, part) for part in parts]
 
 
 class _ShownPart:
     """Shows rows of a node that the plan of another one contains."""
 
-    def __init__(self, stream: Stream, part: _Part) -> None:
+    def __init__(self, source: StreamedSource[Any], part: Part) -> None:
         self._part = part
-        self._plan = cache(lambda: stream.local_plan(part.rows.frame()))
+        self._plan = cache(lambda: source.local_plan(part.rows.frame()))
 
     def show(self, messages: Any) -> None:
         """Evaluate the plan once more if somebody watches the node."""
         outlet, rows = self._part.outlet, self._part.rows
-        if outlet.is_watched and (plan := self._plan()) is not None:
+        if outlet.is_watched and not isinstance(plan := self._plan(), NeedsJob):
             with suppress(StreamlingError):  # the rows have been delivered: this must not stop the pipeline
                 batch = rows.run(lambda: plan.to_arrow(messages))
                 outlet.show(Rows(rows.session, batches=[batch]))
 
 
-def _parts(part: _Part) -> list[_Part]:
+def _parts(part: Part) -> list[Part]:
     """The part of the source, and those with one, two … of the SQL steps that follow it."""
     parts = [part]
-    while isinstance(step := parts[-1].outlet.only_step, FrameStep) and not step.per_batch:
+    while isinstance(step := parts[-1].outlet.only_step, FrameStep) and step.needs_job is None:
         parts.append(parts[-1].with_step(step))
     return parts
 
 
-def _to_arrow(stream: Stream, part: _Part) -> LocalDelivery | None:
-    plan = stream.local_plan(part.rows.frame())
-    return None if plan is None else _ArrowDelivery(plan, part, _shown(stream, part.above))
+def _to_arrow(source: StreamedSource[Any], part: Part) -> LocalDelivery | NeedsJob:
+    plan = source.local_plan(part.rows.frame())
+    return plan if isinstance(plan, NeedsJob) else _ArrowDelivery(plan, part, _shown(source, part.above))
 
 
-def _to_sink(stream: Stream, part: _Part, step: Step | None) -> LocalDelivery | None:
+def _to_sink(source: StreamedSource[Any], part: Part, step: Step | None) -> LocalDelivery | None:
     if not isinstance(step, FrameSinkStep):
         return None
     part = part.measured()
     if (prepared := step.prepare_local(part.rows)) is None:
         return None
-    plan = stream.local_plan(prepared.frame())
-    if plan is None:
+    plan = source.local_plan(prepared.frame())
+    if isinstance(plan, NeedsJob):
         return None
-    return _SinkDelivery(plan, prepared, part.reporting(step.measures), step, _shown(stream, [*part.above, part]))
+    return _SinkDelivery(plan, prepared, part.reporting(step.measures), step, _shown(source, [*part.above, part]))
 
 
-def _to_branches(stream: Stream, part: _Part) -> LocalDelivery | None:
+def _to_branches(source: StreamedSource[Any], part: Part) -> LocalDelivery | None:
     """Each SQL consumer of a node gets a plan of its own; all other consumers get the rows of the node."""
     outlet = part.outlet
     if len(outlet.steps) < 2 or outlet.side_outputs or not part.is_deterministic:
@@ -184,14 +201,14 @@ def _to_branches(stream: Stream, part: _Part) -> LocalDelivery | None:
     branches: list[LocalDelivery] = []
     others: list[Step] = []
     for step in outlet.steps:
-        branch = None
-        if isinstance(step, FrameStep) and not step.per_batch:
-            branch = _longest(stream, part.with_step(step, is_branch=True))
-        if branch is None:
+        branch: LocalDelivery | NeedsJob | None = None
+        if isinstance(step, FrameStep) and step.needs_job is None:
+            branch = _longest(source, part.with_step(step, is_branch=True))
+        if branch is None or isinstance(branch, NeedsJob):
             others.append(step)
         else:
             branches.append(branch)
-    return _BranchDelivery.of(stream, replace(part, outlet=outlet.with_steps(others)), branches) if branches else None
+    return _BranchDelivery.of(source, replace(part, outlet=outlet.with_steps(others)), branches) if branches else None
 
 
 @dataclass(frozen=True)
@@ -199,7 +216,7 @@ class _ArrowDelivery:
     """Passes rows on as Arrow data."""
 
     plan: LocalPlan
-    part: _Part
+    part: Part
     above: Sequence[_ShownPart]
 
     def deliver(self, messages: Any) -> None:
@@ -210,6 +227,9 @@ class _ArrowDelivery:
         for each in self.above:
             each.show(messages)
 
+    def ends(self) -> Iterator[Part]:
+        yield self.part
+
 
 @dataclass(frozen=True)
 class _SinkDelivery:
@@ -217,7 +237,7 @@ class _SinkDelivery:
 
     plan: LocalPlan
     prepared: Rows
-    part: _Part
+    part: Part
     sink: FrameSinkStep
     above: Sequence[_ShownPart]
 
@@ -231,6 +251,9 @@ class _SinkDelivery:
         for each in self.above:
             each.show(messages)
 
+    def ends(self) -> Iterator[Part]:
+        return iter(())
+
 
 @dataclass(frozen=True)
 class _BranchDelivery:
@@ -241,14 +264,18 @@ class _BranchDelivery:
     branches: Sequence[LocalDelivery]
 
     @classmethod
-    def of(cls, stream: Stream, others: _Part, branches: Sequence[LocalDelivery]) -> _BranchDelivery | None:
-        delivery = _to_arrow(stream, others)
-        return None if delivery is None else cls(delivery, branches)
+    def of(cls, source: StreamedSource[Any], others: Part, branches: Sequence[LocalDelivery]) -> _BranchDelivery | None:
+        delivery = _to_arrow(source, others)
+        return None if isinstance(delivery, NeedsJob) else cls(delivery, branches)
 
     def deliver(self, messages: Any) -> None:
         self.others.deliver(messages)
         for branch in self.branches:
             branch.deliver(messages)
+
+    def ends(self) -> Iterator[Part]:
+        for delivery in (self.others, *self.branches):
+            yield from delivery.ends()
 
 
 @dataclass(frozen=True)
@@ -262,15 +289,20 @@ class _RejectingDelivery:
 
     @classmethod
     def of(
-        cls, stream: Stream, rows: Rows, split: SplitRejectedStep, meter: NodeMeter | None
-    ) -> _RejectingDelivery | None:
+        cls, source: StreamedSource[Any], rows: Rows, split: SplitRejectedStep, meter: NodeMeter | None
+    ) -> _RejectingDelivery | NeedsJob:
         rejected = rejected_rows(rows)
-        plan = stream.local_plan(rejected.frame())
-        valid = _longest(stream, _Part.of_source(valid_rows(rows), split.outlet, meter))
-        return None if plan is None or valid is None else cls(plan, rejected, split, valid)
+        plan = source.local_plan(rejected.frame())
+        valid = _longest(source, Part.of_source(valid_rows(rows), split.outlet, meter))
+        if isinstance(plan, NeedsJob):
+            return plan
+        return valid if isinstance(valid, NeedsJob) else cls(plan, rejected, split, valid)
 
     def deliver(self, messages: Any) -> None:
         batch = self.rejected.job(lambda: self.plan.to_arrow(messages))
         if batch.num_rows:
             self.split.send(Rows(self.rejected.session, batches=[batch], producer=self.rejected.producer))
         self.valid.deliver(messages)
+
+    def ends(self) -> Iterator[Part]:
+        return self.valid.ends()

@@ -22,6 +22,8 @@ from streamling.dataflow.side_outputs import SideOutputStep
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Edge, passing
 from streamling.pipeline.model import Node
+from streamling.plugins.operators import Operator
+from streamling.plugins.streams import NeedsJob
 from streamling.plugins.transforms import FrameTransform
 
 log = logging.getLogger(__name__)
@@ -145,6 +147,14 @@ class Outlet:
         return list({id(port): port for port in reached}.values())
 
 
+def job_for_each_batch(operator: Operator[Any], inputs: int) -> NeedsJob | None:
+    """Why each batch of a transform that reads this many nodes needs its own plan; None: it does not. The empty frames
+    that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
+    if operator.per_batch:
+        return NeedsJob("it queries a dynamic table")
+    return NeedsJob("it reads several nodes") if inputs > 1 else None
+
+
 class FrameStep:
     """A transform that Spark runs."""
 
@@ -169,10 +179,9 @@ class FrameStep:
         return self.node.name
 
     @property
-    def per_batch(self) -> bool:
-        """Whether every batch needs its own plan, so that the driver cannot evaluate it for small batches. The empty
-        frames that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
-        return self._operator.per_batch or len(self._empty_inputs) > 1
+    def needs_job(self) -> NeedsJob | None:
+        """Why the driver cannot evaluate it for small batches, whatever its plan; None: that depends on the plan."""
+        return job_for_each_batch(self._operator, len(self._empty_inputs))
 
     def accept(self, upstream: str, rows: Rows) -> None:
         rows.on_count(self.meter.count_rows_in)
@@ -204,9 +213,13 @@ class LaneStep:
 
     wants_frame = False
 
-    def __init__(self, node: Node, lanes: Sequence[Lane], router: Router, meter: NodeMeter) -> None:
+    def __init__(
+        self, node: Node, lanes: Sequence[Lane], router: Router, meter: NodeMeter, outlet: Outlet | None
+    ) -> None:
+        """``outlet`` takes the rows of a transform."""
         self.node = node
         self.lanes = lanes
+        self.outlet = outlet
         self._router = router
         self._meter = meter
 

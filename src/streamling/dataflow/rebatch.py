@@ -22,9 +22,14 @@ class Rebatcher:
         self._count = 0
         self._oldest = 0.0
 
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows may wait for others."""
+        return self._rows is not None or self._interval is not None
+
     def add(self, batch: pa.RecordBatch, now: float) -> Iterator[pa.RecordBatch]:
         """Add ``batch``; yield the batches that are complete."""
-        if self._rows is None and self._interval is None:
+        if not self.holds_rows:
             yield batch
             return
         if self._waiting and not batch.schema.equals(self._waiting[0].schema):

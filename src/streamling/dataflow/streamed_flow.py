@@ -14,7 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -24,11 +24,13 @@ from streamling.dataflow.local_delivery import LocalDelivery, local_delivery
 from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.polling import PollingFlow, may_hold_rows
+from streamling.dataflow.realtime import Delay, find_delays
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
+from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.sources import SourceBatch
-from streamling.plugins.streams import Stream, StreamBatch, StreamedSource, StreamRestart
+from streamling.plugins.streams import NeedsJob, Stream, StreamBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
 
     def _read(self, stream: Stream) -> None:
         self._position = stream.position
-        local = cache(partial(self._local_delivery, stream))
+        local = cache(self._local_delivery)
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
@@ -161,14 +163,27 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
                 local()  # small batches follow: plan before the first one, but not before a backlog
             self._check_caught_up()
 
-    def _local_delivery(self, stream: Stream) -> LocalDelivery | None:
-        frame = self._call_source(stream.template)
+    def _local_delivery(self) -> LocalDelivery | None:
+        """How the small batches of a stream are delivered; None: as Spark jobs."""
+        delivery = self._find_delivery()
+        if self._source.is_realtime:  # checked before the start, but the source may have got new columns
+            for delay in find_delays(self._source, self.node, delivery):
+                log.warning("%s", node_error(delay.error(self.name), delay.node))
+        return None if isinstance(delivery, NeedsJob) else delivery
+
+    def find_delays(self) -> list[Delay]:
+        if not self._source.is_realtime:
+            return []
+        return list(find_delays(self._source, self.node, self._find_delivery()))
+
+    def _find_delivery(self) -> LocalDelivery | NeedsJob:
+        frame = self._call_source(lambda: self._source.template(self._session))
         if frame is None:
-            return None
+            return NeedsJob("it has no plan for the driver")
         lineage = ((self.node, self._source),)
         rows = Rows(self._session, frame=self._with_operation(frame), lineage=lineage, producer=self.name)
         meter = self._meter if self._counting.active else None
-        return local_delivery(stream, rows, self._stream_outlet, meter)
+        return local_delivery(self._source, rows, self._stream_outlet, meter)
 
     @property
     def _declines(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamling.pipeline.error_locations import problem_from_error
 from streamling.pipeline.keys import check_key_columns
 from streamling.pipeline.model import Node
 from streamling.pipeline.references import sql_problem
@@ -19,6 +20,7 @@ from streamling.planning.empty_inputs import EmptyFrames, NodeInputs
 from streamling.planning.instances import instances_of, router_of
 from streamling.planning.planned import Analysis, ContextFactory, PlannedNode, ResolvedPipeline, operator_class
 from streamling.planning.problems import NodeProblems
+from streamling.planning.realtime import realtime_nodes, static_delays
 from streamling.plugins import rejects
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
@@ -108,6 +110,16 @@ class _Walk(ABC):
 class _StaticWalk(_Walk):
     """Follows columns as far as they are known without Spark."""
 
+    def __init__(
+        self,
+        resolved: ResolvedPipeline,
+        registry: Registry,
+        context: ContextFactory,
+        side_outputs: Mapping[str, SideOutput[Any]],
+    ) -> None:
+        super().__init__(resolved, registry, context, side_outputs)
+        self._realtime = realtime_nodes(resolved)
+
     def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
         known = input_schema is not None and fully_known(input_schema)
         if not known and kind.needs_input_schema():
@@ -115,6 +127,9 @@ class _StaticWalk(_Walk):
         operator = self._operator(node, kind, input_schema if known else pa.schema([]))
         if known:
             router_of(node, kind, input_schema)  # raises when rows cannot be routed
+        for source in self._realtime.get(node.name, ()):
+            delays = static_delays(node, operator)
+            self._problems.add(problem_from_error(delay.error(source), node) for delay in delays)
         problems, schema = operator.static_check({upstream: self.schemas[upstream] for upstream in node.upstreams})
         self._problems.add(sql_problem(problem, str(node), node.value_location("sql")) for problem in problems)
         return schema

@@ -147,7 +147,8 @@ class Builder:
             case FrameSink():
                 return self._frame_sink(planned, operator)
             case Transform():
-                return self._lanes(planned, operator, self._transform_work(planned))
+                outlet = self._outlet(planned.node.name)
+                return self._lanes(planned, operator, self._transform_work(planned, outlet), outlet)
             case Sink():
                 return self._lanes(planned, operator, self._sink_work(planned, operator))
         raise StreamlingError(f"{planned.node}: {type(operator).__name__} is neither a transform nor a sink")
@@ -174,7 +175,9 @@ class Builder:
 
     # ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _lanes(self, planned: PlannedNode, first: Operator[Any], make_work: WorkFactory) -> LaneStep:
+    def _lanes(
+        self, planned: PlannedNode, first: Operator[Any], make_work: WorkFactory, outlet: Outlet | None = None
+    ) -> LaneStep:
         node, instances = planned.node, planned.instances
         lanes = []
         for number in range(instances):
@@ -195,10 +198,10 @@ class Builder:
                 routed,
             )
         router = router_of(node, type(first), planned.input_schema, upstream_key)
-        return LaneStep(node, lanes, router, self._meter(node.name))
+        return LaneStep(node, lanes, router, self._meter(node.name), outlet)
 
-    def _transform_work(self, planned: PlannedNode) -> WorkFactory:
-        outlet, meter = self._outlet(planned.node.name), self._meter(planned.node.name)
+    def _transform_work(self, planned: PlannedNode, outlet: Outlet) -> WorkFactory:
+        meter = self._meter(planned.node.name)
 
         def work(lane: str, transform: Transform[Any], rejects: bool) -> Work:
             rejecting = RejectingTransform(transform) if rejects else transform

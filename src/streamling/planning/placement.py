@@ -19,6 +19,7 @@ from streamling.planning.executor_work import on_executor
 from streamling.planning.planned import PlannedNode
 from streamling.plugins.operators import Operator
 from streamling.plugins.sinks import FrameSink, Sink
+from streamling.plugins.streams import NeedsJob
 from streamling.plugins.transforms import FrameTransform, Transform
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.master import is_local
@@ -117,6 +118,9 @@ class ExecutorSink(FrameSink[Any]):
         self._key = planned.node.primary_key
         #: as many as `parallelism` says, otherwise one for each core
         self._tasks = planned.instances if planned.instances > 1 else None
+
+    def needs_job(self, columns: pa.Schema) -> NeedsJob:
+        return NeedsJob("it runs in Python on the executors")
 
     def write_frame(self, frame: DataFrame) -> int:
         if self._key:

@@ -155,6 +155,11 @@ class Operator(ABC, Generic[OptionsT]):
         """Whether Spark may run this operator's part of a plan twice for the same batch and get the same rows."""
         return False
 
+    @property
+    def per_batch(self) -> bool:
+        """Whether Spark needs another plan for every batch, so that the driver cannot evaluate it for small batches."""
+        return False
+
     def batching(self) -> tuple[int | None, float | None]:
         """Rows per call, and how many seconds to wait for them at most; None: batches as they arrive, no limit. The
         engine collects and splits batches accordingly."""

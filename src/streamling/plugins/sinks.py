@@ -11,7 +11,7 @@ import pyarrow as pa
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.execution import ExecutionMode
 from streamling.plugins.operators import Operator, OptionsT
-from streamling.plugins.streams import LocalRows
+from streamling.plugins.streams import LocalRows, NeedsJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,6 +67,11 @@ class FrameSink(Operator[OptionsT]):
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:
         """Write rows that are already in Python, durably; False: pass them as a DataFrame instead."""
         return False
+
+    def needs_job(self, columns: pa.Schema) -> NeedsJob | None:
+        """Why small batches with these ``columns`` are Spark jobs if they come from Python; None: `write_arrow` takes
+        them. May be called before ``open``; only for real-time sources."""
+        return NeedsJob("Spark writes its rows")
 
     def prepare(self, frame: DataFrame) -> DataFrame:
         """What the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, so that it

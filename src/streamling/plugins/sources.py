@@ -114,6 +114,12 @@ class AnySource(Operator[OptionsT]):
         `Wait` or `END` has caught up anyway."""
         return False
 
+    @property
+    def is_realtime(self) -> bool:
+        """Whether rows must not wait, neither for a Spark job nor for other rows: the engine refuses a pipeline in
+        which they would. Only for streamed sources."""
+        return False
+
     def lag(self) -> int | None:
         """How many rows or messages have not been read yet, as last known; None when unknown. Called from any thread;
         must not block."""

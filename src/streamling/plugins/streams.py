@@ -30,7 +30,7 @@ class StreamBatch(SourceBatch):
 
     #: how many rows or messages were read, for the status of a run; None: not known
     count: int | None = None
-    #: what the plans of `Stream.local_plan` evaluate, if the batch is small; None: only Spark can read it
+    #: what the plans of `StreamedSource.local_plan` evaluate, if the batch is small; None: only Spark can read it
     messages: Any = None
 
 
@@ -58,6 +58,14 @@ class LocalPlan(Protocol):
         """The aggregates of the observations (``DataFrame.observe``) in the plan, by name, as of the last batch."""
 
 
+@dataclass(frozen=True)
+class NeedsJob:
+    """The driver cannot evaluate a plan: each batch is a Spark job."""
+
+    #: why, such as "it contains a subquery"
+    reason: str
+
+
 class Stream(ABC):
     """The rows of a source from a position on. Its methods are called on the flow's thread, except `wake`."""
 
@@ -79,15 +87,6 @@ class Stream(ABC):
     def close(self) -> None:
         """Release all resources. Called once. The next stream reads again what this one has read but not returned."""
 
-    def template(self) -> DataFrame | None:
-        """A DataFrame without rows that has the plan of the rows: the engine adds SQL to it once and passes the result
-        to `local_plan`. Called once. None: small batches are Spark jobs, too."""
-        return None
-
-    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
-        """The plan of ``frame``, which was made from the `template`, for the driver; None if it needs a Spark job."""
-        return None
-
 
 class StreamedSource(AnySource[OptionsT]):
     """A source that waits for rows by itself. One that is `bounded` ends after its `backfill`."""
@@ -106,3 +105,13 @@ class StreamedSource(AnySource[OptionsT]):
         ``context.restart_stream``. Called on the flow's thread for each (re)start, and again after a pause if it raises
         a retriable error. If the node has a dead-letter sink, the rows have the column
         `streamling.plugins.rejects.REJECT_COLUMN`."""
+
+    def template(self, spark: SparkSession) -> DataFrame | None:
+        """A DataFrame without rows that has the plan of the stream's rows: the engine adds SQL to it and passes the
+        result to `local_plan`. Called once for each stream, and before the start if the source `is_realtime`. None:
+        small batches are Spark jobs, too."""
+        return None
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
+        """The plan of ``frame``, which was made from the `template`, for the driver."""
+        return NeedsJob("its source has no plan for the driver")

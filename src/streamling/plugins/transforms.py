@@ -82,11 +82,6 @@ class FrameTransform(Operator[OptionsT]):
     execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
     sub_plan_metrics: ClassVar[str | None] = "df_"
 
-    @property
-    def per_batch(self) -> bool:
-        """Whether every batch needs its own plan, so that the driver cannot evaluate it for small batches."""
-        return False
-
     @abstractmethod
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """The transform over its upstreams' DataFrames, by node name. Called for each batch that Spark computes, once

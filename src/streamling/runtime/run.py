@@ -31,6 +31,7 @@ from streamling.planning import analysis, planned, row_paths, sources
 from streamling.planning.build import Builder
 from streamling.planning.execution_graph import Callbacks, ExecutionGraph
 from streamling.planning.placement import placement_for
+from streamling.planning.realtime import check_realtime
 from streamling.plugins.context import NodeContext, unchanged
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
@@ -128,7 +129,11 @@ class PipelineRun:
     @property
     def needs_spark(self) -> bool:
         """Whether Spark's analysis can find more errors than the static checks."""
-        return bool(self.pipeline.transforms)
+        return bool(self.pipeline.transforms) or self._is_realtime
+
+    @property
+    def _is_realtime(self) -> bool:
+        return any(source.is_realtime for source in self._sources.values())
 
     def on_first_rows(self, listener: Callable[[], None]) -> None:
         """Call ``listener`` when the first rows reach a sink; set before the start."""
@@ -162,6 +167,8 @@ class PipelineRun:
         for name, value in self._spark_settings.items():
             self._session.conf.set(name, value)
         self.analysis = analysis.analyse(resolved, self._session, self._registry, self.context, self._sides)
+        if self._is_realtime:
+            check_realtime(self._build())
         return self.analysis
 
     def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
@@ -200,28 +207,7 @@ class PipelineRun:
         assert self.analysis is not None, "analyse first"
         current_run.set(RunScope(self._config.application_id, lambda: self.observer.epochs.last))
         self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
-        callbacks = Callbacks(
-            on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
-            on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
-            on_end=self._termination.flow_ended,
-            on_failure=self._on_failure,
-            on_limit=self.stop,
-            on_first_rows=self._on_first_rows,
-            request_checkpoint=lambda: self._checkpoints.checkpoint(0),
-        )
-        self._graph = Builder(
-            self.analysis,
-            self._session,
-            placement_for(self._config.spark.master),
-            self.context,
-            callbacks,
-            self._clock,
-            self._config.num_records_before_stop,
-            self.observer,
-            self._measures,
-            self._counting,
-            self.operator_classes.queue_length,
-        ).build()
+        self._graph = self._build()
         for name, operators in self._graph.operators.items():
             add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
         self._termination.watch(self._graph.flows)
@@ -244,6 +230,32 @@ class PipelineRun:
             self._deep_calls.close()
             raise
         self._checkpointer.start()
+
+    def _build(self) -> ExecutionGraph:
+        """All parts of the pipeline; nothing is started."""
+        assert self.analysis is not None, "analyse first"
+        callbacks = Callbacks(
+            on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
+            on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
+            on_end=self._termination.flow_ended,
+            on_failure=self._on_failure,
+            on_limit=self.stop,
+            on_first_rows=self._on_first_rows,
+            request_checkpoint=lambda: self._checkpoints.checkpoint(0),
+        )
+        return Builder(
+            self.analysis,
+            self._session,
+            placement_for(self._config.spark.master),
+            self.context,
+            callbacks,
+            self._clock,
+            self._config.num_records_before_stop,
+            self.observer,
+            self._measures,
+            self._counting,
+            self.operator_classes.queue_length,
+        ).build()
 
     def stop(self, reason: str, keep_position: bool = False) -> None:
         """Request a clean stop; returns immediately. The first reason counts."""

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from streamling.connectors.kafka.config import KafkaSource
@@ -19,6 +20,9 @@ from streamling.dev.topics import Message, consume, create_topic, produce
 from tests.harness.pipelines import Bench, eventually, finish
 
 _numbers = itertools.count(1)
+
+#: for tests of what works in the same way for every `latency` of the source
+at_any_latency = pytest.mark.parametrize("latency", ["standard", "realtime"])
 
 #: keeps the order without waiting half a second for the id of an idempotent producer
 _ONE_REQUEST_AT_A_TIME = {"enable.idempotence": False, "max.in.flight.requests.per.connection": 1}

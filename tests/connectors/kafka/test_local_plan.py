@@ -15,6 +15,7 @@ import pytest
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.dev.topics import Message, create_topic, produce
+from streamling.plugins.streams import NeedsJob
 from streamling.spark.counting import row_count
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -41,20 +42,25 @@ class Bench:
         assert taken is not None
         return taken.messages
 
-    def plan(self, *steps: tuple[str, ...]) -> MessagePlan | None:
+    def plan(self, *steps: tuple[str, ...]) -> MessagePlan:
         """A plan of projections (several expressions) and filters (one)."""
         frame = message_template(self.spark, headers=True)
         for step in steps:
             frame = frame.where(*step) if len(step) == 1 else frame.selectExpr(*step)
-        return MessagePlan.of(frame, headers=True)
+        return _plan(frame)
 
-    def rows(self, plan: MessagePlan | None, *values: str) -> list[dict[str, Any]]:
-        assert plan is not None
+    def rows(self, plan: MessagePlan, *values: str) -> list[dict[str, Any]]:
         return plan.to_arrow(self.messages(*values)).to_pylist()
 
     def read_by_spark(self) -> Any:
         options = {"kafka.bootstrap.servers": self._kafka.brokers, "subscribe": self.topic, "includeHeaders": "true"}
         return self.spark.read.format("kafka").options(**options).load()
+
+
+def _plan(frame: Any) -> MessagePlan:
+    plan = MessagePlan.of(frame, headers=True)
+    assert isinstance(plan, MessagePlan)
+    return plan
 
 
 @pytest.fixture
@@ -65,8 +71,7 @@ def bench(spark, kafka) -> Iterator[Bench]:
 
 
 def test_all_columns_of_a_message_are_those_that_spark_reads(bench: Bench) -> None:
-    plan = MessagePlan.of(message_template(bench.spark, headers=True), headers=True)
-    assert plan is not None
+    plan = _plan(message_template(bench.spark, headers=True))
     found = plan.to_arrow(bench.messages("one", "two"))
     wanted = bench.read_by_spark().toArrow()
     assert found.schema.equals(wanted.schema, check_metadata=True)
@@ -89,7 +94,6 @@ def test_types_are_those_of_a_spark_job(bench: Bench) -> None:
         f"make_dt_interval(0, 0, 0, CAST({text} AS INT)) AS k",
     )
     plan = bench.plan(expressions)
-    assert plan is not None
     found = plan.to_arrow(bench.messages("7", "100"))
     wanted = bench.read_by_spark().selectExpr(*expressions).toArrow()
     assert found.schema.equals(wanted.schema, check_metadata=True)
@@ -147,8 +151,7 @@ def test_random_values_do_not_repeat(bench: Bench) -> None:
 def test_counters_count_the_rows_of_the_last_batch(bench: Bench) -> None:
     frame = message_template(bench.spark, headers=True).observe("all", row_count())
     frame = frame.where("length(value) > 1").observe("long", row_count())
-    plan = MessagePlan.of(frame, headers=True)
-    assert plan is not None
+    plan = _plan(frame)
     plan.to_arrow(bench.messages("a", "bb", "ccc"))
     assert plan.observed() == {"all": [3], "long": [2]}
     plan.to_rows(bench.messages("d"))
@@ -160,19 +163,22 @@ def test_a_plan_that_needs_a_job_is_refused(bench: Bench) -> None:
 
     template = message_template(bench.spark, headers=True)
     python = f.udf(lambda value: len(value), "int", useArrow=False)
-    for frame in (
-        template.select(python("value")),
-        template.groupBy("partition").count(),
-        template.union(template),
-        template.where("offset = (SELECT max(id) FROM range(3))"),
-        template.selectExpr("current_time() AS t"),
+    for frame, reason in (
+        (template.select(python("value")), "it uses <lambda>, computed in Python"),
+        (template.groupBy("partition").count(), "its plan contains the operator HashAggregate"),
+        (template.union(template), "its plan contains the operator Union"),
+        (template.repartition(2), "its rows are distributed to several tasks"),
+        (template.where("offset = (SELECT max(id) FROM range(3))"), "it contains a subquery"),
+        (
+            template.selectExpr("current_time() AS t"),
+            "it calls a function of the current time other than now() and current_date",
+        ),
     ):
-        assert MessagePlan.of(frame, headers=True) is None
+        assert MessagePlan.of(frame, headers=True) == NeedsJob(reason)
 
 
 def test_an_error_of_an_expression_has_its_text(bench: Bench) -> None:
     plan = bench.plan(("raise_error(CAST(value AS STRING)) AS x", "offset"))
-    assert plan is not None
     with pytest.raises(Exception, match="this is wrong"):
         plan.to_arrow(bench.messages("this is wrong"))
     with pytest.raises(Exception, match="so is this"):
@@ -186,5 +192,5 @@ def test_json_messages_of_the_source_are_decoded_here(bench: Bench) -> None:
 
     decoded = decode_message(f.col("value"), [pa.field("id", pa.int64())])
     frame = message_template(bench.spark, headers=True).select(decoded.alias("row"))
-    plan = MessagePlan.of(frame.selectExpr(f"row.{field_name(0)} AS id"), headers=True)
+    plan = _plan(frame.selectExpr(f"row.{field_name(0)} AS id"))
     assert bench.rows(plan, json.dumps({"id": 12})) == [{"id": 12}]

@@ -9,7 +9,7 @@ import pytest
 
 from streamling.dev.topics import Message
 from streamling.errors import StreamlingError
-from tests.connectors.kafka.source_driver import KafkaBench, framed, record, rows_in
+from tests.connectors.kafka.source_driver import KafkaBench, at_any_latency, framed, record, rows_in
 from tests.harness.pipelines import eventually
 from tests.harness.proxy import watched
 
@@ -30,10 +30,11 @@ def test_a_newer_writer_keeps_the_old_columns_when_ordering_is_not_validated(ben
     assert bench.collected(run, 2) == [{"id": 1, "_gs_op": "i"}, {"id": 2, "_gs_op": "i"}]
 
 
-def test_columns_that_are_named_stay_the_same_when_a_new_one_appears(bench: KafkaBench) -> None:
+@at_any_latency
+def test_columns_that_are_named_stay_the_same_when_a_new_one_appears(bench: KafkaBench, latency: str) -> None:
     topic = bench.topic()
     topic.write(record("id"), {"id": 1})
-    run = bench.begin(topic, "SELECT id FROM rows")
+    run = bench.begin(topic, "SELECT id FROM rows", latency=latency)
     eventually(lambda: rows_in(run) == 1)
     topic.write(record("id", ("n", "int", 7)), {"id": 2, "n": 9})
     assert bench.drained(run, 2).column("id").to_pylist() == [1, 2]

@@ -21,7 +21,7 @@ from streamling.errors import StreamlingError
 from streamling.runtime.run import PipelineRun
 from streamling.state.backend import StateBackend
 from streamling.state.memory import MemoryState
-from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, rows_in
+from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, at_any_latency, rows_in
 from tests.harness.pipelines import eventually, finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -106,15 +106,16 @@ def fleet(spark, kafka, registry, settings) -> Iterator[Fleet]:
     made.close()
 
 
-def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(fleet: Fleet) -> None:
+@at_any_latency
+def test_instances_divide_a_topic_and_hand_over_without_reading_a_row_twice(fleet: Fleet, latency: str) -> None:
     fleet.checkpoint_interval = 600  # the instance that gives up partitions stores their positions
     topic = fleet.topic(partitions=4)
     fleet.write(topic, 400, 4)
-    first = fleet.join(topic)
+    first = fleet.join(topic, latency=latency)
     fleet.divided(4)
     fleet.complete()
     fleet.write(topic, 400, 4)
-    second = fleet.join(topic)  # in the middle of the work
+    second = fleet.join(topic, latency=latency)  # in the middle of the work
     fleet.write(topic, 400, 4)
     fleet.divided(2, 2)
     assert partitions(first) | partitions(second) == {0, 1, 2, 3}

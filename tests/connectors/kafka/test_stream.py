@@ -12,7 +12,7 @@ from streamling.connectors.kafka.config import KafkaSink
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.memory import collected_rows
 from streamling.dev.topics import Message, add_partitions, consume, create_topic
-from tests.connectors.kafka.source_driver import KafkaBench, Topic, rows_in
+from tests.connectors.kafka.source_driver import KafkaBench, Topic, at_any_latency, rows_in
 from tests.harness.pipelines import eventually, finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -54,21 +54,23 @@ def stop(run: Any) -> None:
 SQL = "SELECT id, upper(name) AS name, _gs_op FROM rows WHERE id <> 1"
 
 
-def test_a_small_batch_needs_no_spark_job(bench: KafkaBench) -> None:
+@at_any_latency
+def test_a_small_batch_needs_no_spark_job(bench: KafkaBench, latency: str) -> None:
     topic = bench.topic()
     send(topic, 0, 3)
     before = jobs(bench)
-    rows = bench.rows(topic, 2, SQL, **JSON)
+    rows = bench.rows(topic, 2, SQL, **JSON, latency=latency)
     assert rows == [{"id": 0, "name": "N0", "_gs_op": "i"}, {"id": 2, "name": "N2", "_gs_op": "i"}]
     assert jobs(bench) == before
 
 
-def test_a_backlog_is_read_by_spark_and_what_follows_is_not(bench: KafkaBench) -> None:
+@at_any_latency
+def test_a_backlog_is_read_by_spark_and_what_follows_is_not(bench: KafkaBench, latency: str) -> None:
     topic, count = bench.topic(partitions=2), 2 * BUFFER_MESSAGES
     send(topic, 0, count, partition=0)
     send(topic, count, count, partition=1)
     before = jobs(bench)
-    run = bench.begin(topic, **JSON)
+    run = bench.begin(topic, **JSON, latency=latency)
     eventually(lambda: rows_in(run) == 2 * count, 60)
     after = jobs(bench)
     assert after > before
@@ -151,13 +153,14 @@ def test_the_current_time_is_that_of_each_batch(bench: KafkaBench) -> None:
     assert first <= between <= second
 
 
-def test_rejected_messages_need_no_job_either(bench: KafkaBench) -> None:
+@at_any_latency
+def test_rejected_messages_need_no_job_either(bench: KafkaBench, latency: str) -> None:
     topic = bench.topic()
     send(topic, 0)
     topic.send(Message(b"not JSON"))
     send(topic, 2)
     before = jobs(bench)
-    run = bench.begin(topic, SQL, **JSON, errors={"to": "bad"})
+    run = bench.begin(topic, SQL, **JSON, latency=latency, errors={"to": "bad"})
     assert ids(bench.collected(run, 3)) == [0, 2]
     (error,) = collected_rows(run, "bad").column("error").to_pylist()
     assert "is not exactly one JSON object" in error
@@ -228,10 +231,11 @@ def test_several_consumers_of_a_node_get_the_same_random_values(bench: KafkaBenc
     assert sorted(values["out"] + values["other"], key=lambda row: row["id"]) == values["all"]
 
 
-def test_new_partitions_are_read_from_their_start(bench: KafkaBench) -> None:
+@at_any_latency
+def test_new_partitions_are_read_from_their_start(bench: KafkaBench, latency: str) -> None:
     topic = bench.topic()
     send(topic, 0, 2)
-    run = bench.begin(topic, **JSON)
+    run = bench.begin(topic, **JSON, latency=latency)
     eventually(lambda: rows_in(run) == 2)
     add_partitions(topic.kafka.brokers, topic.name, 2)
     send(topic, 2, 3, partition=1)
@@ -241,12 +245,12 @@ def test_new_partitions_are_read_from_their_start(bench: KafkaBench) -> None:
 # ── to Kafka ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def to_kafka(bench: KafkaBench, topic: Topic, sql: str, **sink: Any) -> Any:
+def to_kafka(bench: KafkaBench, topic: Topic, sql: str, *, latency: str = "standard", **sink: Any) -> Any:
     out = f"{topic.name}-out"
     create_topic(topic.kafka.brokers, out)
     text = json.dumps(
         {
-            "sources": {"rows": {"type": "kafka", "topic": topic.name, **JSON}},
+            "sources": {"rows": {"type": "kafka", "topic": topic.name, **JSON, "latency": latency}},
             "transforms": {"shaped": {"type": "sql", "primary_key": "id", "sql": sql}},
             "sinks": {"out": {"type": "kafka", "from": "shaped", "topic": out, "data_format": "json", **sink}},
         }
@@ -260,11 +264,12 @@ def written(topic: Topic) -> list[Message]:
     return list(consume(topic.kafka.brokers, f"{topic.name}-out"))
 
 
-def test_a_small_batch_is_written_to_kafka_without_a_job(bench: KafkaBench) -> None:
+@at_any_latency
+def test_a_small_batch_is_written_to_kafka_without_a_job(bench: KafkaBench, latency: str) -> None:
     topic = bench.topic()
     send(topic, 0, 3, headers=(("dbz.op", b"u"),))
     before = jobs(bench)
-    run = to_kafka(bench, topic, "SELECT id, name, _gs_op FROM rows")
+    run = to_kafka(bench, topic, "SELECT id, name, _gs_op FROM rows", latency=latency)
     eventually(lambda: rows_in(run) == 3)
     stop(run)
     assert jobs(bench) == before

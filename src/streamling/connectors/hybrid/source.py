@@ -25,11 +25,11 @@ from streamling.connectors.kafka.source import KafkaSource
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.sources import END, End, Position, Progress, SourceBatch, Wait
-from streamling.plugins.streams import Stream, StreamedSource
+from streamling.plugins.streams import LocalPlan, NeedsJob, Stream, StreamedSource
 from streamling.retry import RetryLog, backoff_delay, call_with_startup_retries
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from streamling.connectors.kafka.source import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
@@ -200,6 +200,12 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
         self._tables.close()
         own = {key: value for key, value in position.items() if key.startswith(self._offsets.prefix)}
         return self._kafka.stream(spark, own)
+
+    def template(self, spark: SparkSession) -> DataFrame | None:
+        return self._kafka.template(spark)
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
+        return self._kafka.local_plan(frame)
 
     def lag(self) -> int | None:
         return self._kafka.lag()

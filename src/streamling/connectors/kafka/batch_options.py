@@ -48,7 +48,8 @@ class BatchSize:
             or (_COLLECTED_ROWS if context.collected else _ROWS)
         )
         interval = options.batch_flush_interval
-        if interval is None and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
+        is_default = interval is None and options.latency == "standard"
+        if is_default and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
             interval = milliseconds / 1000
         is_split = context.is_splittable and options.parallelism is None
         return cls(rows, interval, max(_MIN_MESSAGES_PER_TASK, -(-rows // cores)) if is_split else None)

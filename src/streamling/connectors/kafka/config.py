@@ -76,7 +76,8 @@ class KafkaConfig(CoreConfig):
     record_batch_interval_ms: int = Field(
         default=100,
         ge=1,
-        description="Default of `batch_flush_interval` in Kafka sources; no wait unless it is set.",
+        description="Default of `batch_flush_interval` in Kafka sources, except real-time ones; no wait unless it is "
+        "set.",
     )
     record_batch_size: int = Field(
         default=1000,

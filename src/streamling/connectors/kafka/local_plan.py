@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.plugins.streams import LocalRows
+from streamling.plugins.streams import LocalRows, NeedsJob
+from streamling.sql.kernels.names import sql_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,6 +33,18 @@ def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
     return DataFrame(jvm.streamling.LocalPlan.template(spark._jsparkSession, columns), spark)
 
 
+def _local_plan(frame: DataFrame, *, headers: bool) -> Any:
+    jvm: Any = frame.sparkSession._jvm
+    found = jvm.streamling.LocalPlan.of(frame._jdf, headers)
+    return NeedsJob(_reason(found)) if isinstance(found, str) else found
+
+
+def _reason(found: str) -> str:
+    """Java reports the functions that run in Python as ``python NAME …``."""
+    kind, *names = found.split()
+    return f"it uses {' and '.join(sql_names(names))}, computed in Python" if kind == "python" else found
+
+
 class ArrowPlan:
     """A plan over Arrow data."""
 
@@ -39,11 +52,10 @@ class ArrowPlan:
         self._plan = plan
 
     @classmethod
-    def of(cls, frame: DataFrame) -> ArrowPlan | None:
-        """The plan of ``frame``, which was made from an `arrow_template`; None if it needs a Spark job."""
-        jvm: Any = frame.sparkSession._jvm
-        plan = jvm.streamling.LocalPlan.of(frame._jdf, False)
-        return None if plan is None else cls(plan)
+    def of(cls, frame: DataFrame) -> ArrowPlan | NeedsJob:
+        """The plan of ``frame``, which was made from an `arrow_template`."""
+        plan = _local_plan(frame, headers=False)
+        return plan if isinstance(plan, NeedsJob) else cls(plan)
 
     def to_rows(self, batches: Sequence[pa.RecordBatch]) -> LocalRows:
         """The rows that the plan computes from ``batches``."""
@@ -64,15 +76,12 @@ class MessagePlan:
         self._schema = schema
 
     @classmethod
-    def of(cls, frame: DataFrame, *, headers: bool) -> MessagePlan | None:
-        """The plan of ``frame``, which was made from a `message_template`; None if it needs a Spark job."""
+    def of(cls, frame: DataFrame, *, headers: bool) -> MessagePlan | NeedsJob:
+        """The plan of ``frame``, which was made from a `message_template`."""
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        jvm: Any = frame.sparkSession._jvm
-        plan = jvm.streamling.LocalPlan.of(frame._jdf, headers)
-        if plan is None:
-            return None
-        return cls(plan, to_arrow_schema(frame.schema, timezone="UTC"))
+        plan = _local_plan(frame, headers=headers)
+        return plan if isinstance(plan, NeedsJob) else cls(plan, to_arrow_schema(frame.schema, timezone="UTC"))
 
     def to_arrow(self, messages: Any) -> pa.RecordBatch:
         with pa.ipc.open_stream(self._plan.arrow(messages)) as stream:

@@ -37,7 +37,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.sinks import FrameSink
-from streamling.plugins.streams import LocalRows
+from streamling.plugins.streams import LocalRows, NeedsJob
 from streamling.spark.counting import read_count, report_counts, shuffled_rows, with_row_counter
 from streamling.sql.kernels.registration import register
 
@@ -102,7 +102,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         #: columns of the last batch and the expression that encodes them
         self._value_cache: tuple[pa.Schema, Column] | None = None
         #: columns of the last rows that came from Python, and the plan that encodes them
-        self._plan_cache: tuple[pa.Schema, ArrowPlan | None] | None = None
+        self._plan_cache: tuple[pa.Schema, ArrowPlan | NeedsJob] | None = None
         if context.options.data_format == "avro":
             self._registry = SchemaRegistry.of(context.config.part(KafkaConfig).kafka_sink, _SECTION)
             self._own_schema()
@@ -131,6 +131,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     def open(self) -> None:
         """Retries until brokers and registry are available."""
+        self._value_cache = self._plan_cache = None  # from `needs_job`, which does not know the subject
         try:
             self.context.retry(self._prepare)
         except BaseException:
@@ -195,7 +196,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         if sum(batch.num_rows for batch in batches) > BUFFER_MESSAGES:
             return False
         plan = self._arrow_plan(batches[0].schema)
-        if plan is None:
+        if isinstance(plan, NeedsJob):
             return False
         try:
             rows = plan.to_rows(batches)
@@ -204,8 +205,12 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         self.write_local(rows)
         return True
 
-    def _arrow_plan(self, schema: pa.Schema) -> ArrowPlan | None:
-        """The plan that encodes rows with these columns; None if it needs a Spark job."""
+    def needs_job(self, columns: pa.Schema) -> NeedsJob | None:
+        plan = self._arrow_plan(columns)
+        return plan if isinstance(plan, NeedsJob) else None
+
+    def _arrow_plan(self, schema: pa.Schema) -> ArrowPlan | NeedsJob:
+        """The plan that encodes rows with these columns."""
         if self._plan_cache is None or not self._plan_cache[0].equals(schema, check_metadata=True):
             from pyspark.sql import SparkSession
 
@@ -268,10 +273,10 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
         if self._registry is None:
             return f.expr(json_value(columns))
-        assert self._schema is not None, "call open() first"
+        schema = self._schema or RegisteredSchema(0, self._own_schema())
         try:
-            found = encoding(self._schema.schema, columns)
-            return avro_value(found, self._schema.id, self.context.primary_key)
+            found = encoding(schema.schema, columns)
+            return avro_value(found, schema.id, self.context.primary_key)
         except StreamlingError as error:
             latest = self._registry.latest(self._subject)
             if latest == self._schema:

@@ -29,6 +29,7 @@ from streamling.connectors.kafka.filter import apply_filter, compile_filter
 from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
+from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
@@ -43,7 +44,7 @@ from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.plugins.sources import Position
-from streamling.plugins.streams import Stream, StreamedSource, StreamRestart
+from streamling.plugins.streams import LocalPlan, NeedsJob, Stream, StreamedSource, StreamRestart
 from streamling.retry import call_with_startup_retries
 from streamling.types.row_kind import OP_COLUMN
 
@@ -147,6 +148,11 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
         default=None,
         description="Maximum wait for a full batch; by default a batch starts as soon as there are messages.",
     )
+    latency: Annotated[Literal["standard", "realtime"], BeforeValidator(folded)] = Field(
+        default="standard",
+        description="Refuse nodes at which rows would wait, and read with a consumer that no other source uses "
+        "(realtime).",
+    )
     data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
         default="avro", description="Encoding of the messages."
     )
@@ -157,6 +163,12 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
     @model_validator(mode="after")
     def _check(self) -> Self:
         self.check_overrides(self.topic)
+        if self.latency == "realtime" and self.batch_flush_interval is not None:
+            raise BadValueError(
+                "is set, but latency realtime does not let messages wait",
+                "remove it, or set latency: standard",
+                field="batch_flush_interval",
+            )
         if self.data_format == "json" and not self.schema_:
             raise BadValueError(
                 "is missing, but data_format json requires it",
@@ -215,6 +227,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _rejecting(self) -> bool:
         """Whether invalid messages go to a dead-letter sink."""
         return self.options.errors is not None
+
+    @property
+    def is_realtime(self) -> bool:
+        return self.options.latency == "realtime"
 
     @classmethod
     def spark_packages(cls, options: KafkaSourceOptions) -> frozenset[str]:
@@ -306,6 +322,12 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._stream = KafkaStream(self._topic_reader(spark, self._admin, group), at, offsets)
         return self._stream
 
+    def template(self, spark: SparkSession) -> DataFrame:
+        return self._rows(message_template(spark, headers=self._has_headers))
+
+    def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
+        return MessagePlan.of(frame, headers=self._has_headers)
+
     def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
         """Return the initial position for `latest`. It is stored: otherwise a restart before the first batch would
         start later."""
@@ -384,17 +406,16 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _topic_reader(self, spark: SparkSession, admin: KafkaAdmin, group: GroupAssignment) -> TopicReader:
         settings, level = self._settings, self.options.isolation_level
-        is_whole = group.partitions is None
+        how = {"is_whole": group.partitions is None, "is_shared": not self.is_realtime}
         return TopicReader(
             spark,
             admin,
             self._offsets,
             BatchSize.of(self.context, spark.sparkContext.defaultParallelism),
             self._reader_options(spark),
-            self._has_headers,
             self.options.parallelism,
             self._rows,
-            lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),
+            lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, **how),
         )
 
     @property

@@ -15,12 +15,11 @@ from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.batch_options import BatchSize, end_offsets
 from streamling.connectors.kafka.decode.errors import reading_error
 from streamling.connectors.kafka.errors import error_text
-from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
 from streamling.errors import StreamlingError
 from streamling.plugins.sources import Position, SparkRead
-from streamling.plugins.streams import LocalPlan, Stream, StreamBatch, StreamRestart
+from streamling.plugins.streams import Stream, StreamBatch, StreamRestart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,8 +38,6 @@ class TopicReader:
     size: BatchSize
     #: options of Spark's reader, without the range
     options: Mapping[str, str]
-    #: whether messages have the column `headers`
-    headers: bool
     #: number of tasks that read whole partitions; None: Spark decides
     tasks: int | None
     #: makes the rows of messages
@@ -86,12 +83,6 @@ class KafkaStream(Stream):
         self._is_woken = False
 
     # ── the protocol ────────────────────────────────────────────────────────────────────────────────────────
-
-    def template(self) -> DataFrame:
-        return self._reader.decode(message_template(self._reader.spark, headers=self._reader.headers))
-
-    def local_plan(self, frame: DataFrame) -> LocalPlan | None:
-        return MessagePlan.of(frame, headers=self._reader.headers)
 
     def next(self, timeout: float) -> StreamBatch | None:
         from py4j.protocol import Py4JJavaError

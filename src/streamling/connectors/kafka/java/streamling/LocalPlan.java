@@ -6,9 +6,12 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
 import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.arrow.vector.ipc.ArrowStreamWriter;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreePattern;
 import org.apache.spark.sql.classic.Dataset;
@@ -21,12 +24,17 @@ import org.apache.spark.sql.execution.ProjectExec;
 import org.apache.spark.sql.execution.RDDScanExec;
 import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.WholeStageCodegenExec;
+import org.apache.spark.sql.execution.adaptive.AdaptiveSparkPlanExec;
 import org.apache.spark.sql.execution.arrow.ArrowWriter;
+import org.apache.spark.sql.execution.exchange.ShuffleExchangeLike;
+import org.apache.spark.sql.execution.python.EvalPythonExec;
+import org.apache.spark.sql.execution.python.MapInBatchExec;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.kafka010.KafkaRecordToRowConverter;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Function1;
+import scala.collection.immutable.Seq;
 import scala.reflect.ClassTag;
 import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction0;
@@ -37,6 +45,9 @@ import scala.runtime.AbstractFunction0;
  * projections and filters. It is made once and used for many batches. Not for two threads at once.
  */
 public final class LocalPlan {
+  /** A reason for a job: Python functions, whose names follow. */
+  private static final String PYTHON = "python";
+
   private final SQLConf conf;
   private final StructType schema;
   private final BatchClock clock;
@@ -68,34 +79,41 @@ public final class LocalPlan {
   }
 
   /**
-   * The plan of {@code frame}, which was made over a {@link #template}; null if it needs a Spark job. {@code headers}:
-   * whether messages have that column.
+   * The plan of {@code frame}, which was made over a {@link #template}; if it needs a Spark job, a text that says why.
+   * {@code headers}: whether messages have that column.
    */
-  public static LocalPlan of(final Dataset frame, final boolean headers) {
+  public static Object of(final Dataset frame, final boolean headers) {
     final SparkSession session = (SparkSession) frame.sparkSession();
     final SQLConf conf = session.sessionState().conf();
-    return (LocalPlan)
-        SQLConf.withExistingConf(
-            conf,
-            new AbstractFunction0() {
-              public Object apply() {
-                return make(session, conf, frame, headers);
-              }
-            });
+    try {
+      return SQLConf.withExistingConf(
+          conf,
+          new AbstractFunction0() {
+            public Object apply() {
+              return make(session, conf, frame, headers);
+            }
+          });
+    } catch (NeedsJob reason) {
+      return reason.getMessage();
+    }
+  }
+
+  /** The driver cannot evaluate a plan; the message says why. */
+  private static final class NeedsJob extends RuntimeException {
+    NeedsJob(String reason) {
+      super(reason);
+    }
   }
 
   private static LocalPlan make(SparkSession session, SQLConf conf, Dataset frame, boolean headers) {
     BatchClock clock = new BatchClock(conf.sessionLocalTimeZone());
     LogicalPlan plan = (LogicalPlan) frame.queryExecution().analyzed().transformAllExpressions(clock);
     if (plan.containsPattern(TreePattern.CURRENT_LIKE())) {
-      return null;
+      throw new NeedsJob("it calls a function of the current time other than now() and current_date");
     }
     LastStage last = new LastStage();
     List observed = new ArrayList();
     Stage first = stages(Dataset.ofRows(session, plan).queryExecution().executedPlan(), last, observed);
-    if (first == null) {
-      return null;
-    }
     Function1 toRow = new KafkaRecordToRowConverter().toUnsafeRowProjector(headers);
     return new LocalPlan(conf, frame.schema(), clock, toRow, first, last, observed);
   }
@@ -103,13 +121,16 @@ public final class LocalPlan {
   /** From the last operator to the first: each one passes its rows on to {@code next}. */
   private static Stage stages(SparkPlan plan, Stage next, List observed) {
     if (!plan.subqueries().isEmpty()) {
-      return null;
+      throw new NeedsJob("it contains a subquery");
     }
     if (plan instanceof RDDScanExec) {
       return next;
     }
     if (plan instanceof WholeStageCodegenExec) {
       return stages(((WholeStageCodegenExec) plan).child(), next, observed);
+    }
+    if (plan instanceof AdaptiveSparkPlanExec) {
+      return stages(((AdaptiveSparkPlanExec) plan).inputPlan(), next, observed);
     }
     if (plan instanceof InputAdapter) {
       return stages(((InputAdapter) plan).child(), next, observed);
@@ -128,7 +149,32 @@ public final class LocalPlan {
       observed.add(stage);
       return stages(((CollectMetricsExec) plan).child(), stage, observed);
     }
-    return null;
+    throw new NeedsJob(reasonOf(plan));
+  }
+
+  private static String reasonOf(SparkPlan plan) {
+    if (plan instanceof EvalPythonExec) {
+      return PYTHON + names(((EvalPythonExec) plan).udfs());
+    }
+    if (plan instanceof MapInBatchExec) {
+      return "it runs in Python on the executors";
+    }
+    if (plan instanceof ShuffleExchangeLike) {
+      return "its rows are distributed to several tasks";
+    }
+    return "its plan contains the operator " + plan.nodeName();
+  }
+
+  private static String names(Seq functions) {
+    Set names = new TreeSet();
+    for (scala.collection.Iterator all = functions.iterator(); all.hasNext(); ) {
+      names.add(((PythonUDF) all.next()).name());
+    }
+    StringBuilder text = new StringBuilder();
+    for (Iterator all = names.iterator(); all.hasNext(); ) {
+      text.append(' ').append(all.next());
+    }
+    return text.toString();
   }
 
   /** The rows as an Arrow stream. */
