@@ -140,12 +140,13 @@ def _longest(source: StreamedSource[Any], first: Part) -> LocalDelivery | NeedsJ
 
 def job_reason(source: StreamedSource[Any], part: Part, step: FrameStep) -> NeedsJob:
     """Why the driver evaluates ``part``, but not the ``step`` that follows it."""
-    if (reason := step.needs_job) is not None:
-        return reason
+    if (job := step.needs_job) is not None:
+        return job
     plan = source.local_plan(part.with_step(step).rows.frame())
     if isinstance(plan, NeedsJob):
         return plan
-    return NeedsJob(f"'{part.outlet.node}' has several consumers, which must get the same random values or times")
+    reason = f"'{part.outlet.node}' has several consumers, which must get the same random values or times"
+    return NeedsJob(reason, "leave one consumer")
 
 
 def _shown(source: StreamedSource[Any], parts: Sequence[Part]) -> list[_ShownPart]:

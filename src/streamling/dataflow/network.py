@@ -151,8 +151,8 @@ def job_for_each_batch(operator: Operator[Any], inputs: int) -> NeedsJob | None:
     """Why each batch of a transform that reads this many nodes needs its own plan; None: it does not. The empty frames
     that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
     if operator.per_batch:
-        return NeedsJob("it queries a dynamic table")
-    return NeedsJob("it reads several nodes") if inputs > 1 else None
+        return NeedsJob("it queries a dynamic table", "remove dynamic_table_check")
+    return NeedsJob("it reads several nodes", "use one node for each of them") if inputs > 1 else None
 
 
 class FrameStep:

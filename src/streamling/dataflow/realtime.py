@@ -32,7 +32,7 @@ class Delay:
 
     @classmethod
     def by_job(cls, node: Node, job: NeedsJob) -> Delay:
-        return cls(node, f"needs a Spark job for each batch, because {job.reason}", "change this node")
+        return cls(node, f"needs a Spark job for each batch, because {job.reason}", job.remedy)
 
     @classmethod
     def by_batching(cls, node: Node) -> Delay:
@@ -78,4 +78,4 @@ def _delays(outlet: Outlet, columns: pa.Schema | None, job_of: Callable[[FrameSt
 
 
 def _job_below_python(step: FrameStep) -> NeedsJob:
-    return step.needs_job or NeedsJob("its rows come from a node that runs in Python")
+    return step.needs_job or NeedsJob("its rows come from a node that runs in Python", "move its SQL above that node")

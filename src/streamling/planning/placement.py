@@ -120,7 +120,7 @@ class ExecutorSink(FrameSink[Any]):
         self._tasks = planned.instances if planned.instances > 1 else None
 
     def needs_job(self, columns: pa.Schema) -> NeedsJob:
-        return NeedsJob("it runs in Python on the executors")
+        return NeedsJob("it runs in Python on the executors", "run on a local master (spark.master)")
 
     def write_frame(self, frame: DataFrame) -> int:
         if self._key:

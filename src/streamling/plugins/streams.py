@@ -64,6 +64,8 @@ class NeedsJob:
 
     #: why, such as "it contains a subquery"
     reason: str
+    #: what the user can do about it
+    remedy: str = "change this node"
 
 
 class Stream(ABC):

@@ -64,17 +64,20 @@ def refused(bench: KafkaBench, sources: Any, transforms: Any, sinks: Any, **sett
     return [f"{problem.message}; {problem.remedy}" for problem in caught.value.problems]
 
 
-_JOB = "{node}: needs a Spark job for each batch, because {reason}, but the source 'rows' has latency: realtime; "
-_FIX = "change this node, or set latency: standard"
+_JOB = (
+    "{node}: needs a Spark job for each batch, because {reason}, but the source 'rows' has latency: realtime; "
+    "{remedy}, or set latency: standard"
+)
 
-#: columns of the source, transforms, sinks, the node that is refused, and why
-_JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]] = {
+#: columns of the source, transforms, sinks, the node that is refused, why, and the remedy
+_JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str, str]] = {
     "a function in Python": (
         COLUMNS,
         {"shaped": sql("SELECT id, _gs_keccak256(name) AS hash FROM rows")},
         {"out": KAFKA},
         "sql transform 'shaped'",
         "it uses _gs_keccak256(), computed in Python",
+        "use other functions",
     ),
     "a function in Python, some steps below": (
         COLUMNS,
@@ -82,6 +85,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": MEMORY},
         "sql transform 'shaped'",
         "it uses json_quote(), computed in Python",
+        "use other functions",
     ),
     "wide numbers": (
         COLUMNS,
@@ -89,6 +93,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": MEMORY},
         "sql transform 'shaped'",
         "it uses wide numbers, computed in Python",
+        "use other functions",
     ),
     "a wide column of the source": (
         {**COLUMNS, "wide": "u256"},
@@ -96,6 +101,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": {**MEMORY, "from": "rows"}},
         "kafka source 'rows'",
         "it uses wide numbers, computed in Python",
+        "use other functions",
     ),
     "several tasks": (
         COLUMNS,
@@ -103,6 +109,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": KAFKA},
         "sql transform 'shaped'",
         "its rows are distributed to several tasks",
+        "remove parallelism",
     ),
     "a time that is not that of the batch": (
         COLUMNS,
@@ -110,6 +117,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": MEMORY},
         "sql transform 'shaped'",
         "it calls a function of the current time other than now() and current_date",
+        "use now()",
     ),
     "random values for several consumers": (
         COLUMNS,
@@ -117,6 +125,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": MEMORY, "all": {**MEMORY, "from": "random"}},
         "sql transform 'shaped'",
         "'random' has several consumers, which must get the same random values or times",
+        "leave one consumer",
     ),
     "SQL below a script": (
         COLUMNS,
@@ -124,6 +133,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": MEMORY},
         "sql transform 'shaped'",
         "its rows come from a node that runs in Python",
+        "move its SQL above that node",
     ),
     "a dynamic table that is filled": (
         COLUMNS,
@@ -138,6 +148,7 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": {**MEMORY, "from": "rows"}},
         "dynamic_table transform 'seen'",
         "Spark selects the values of a dynamic table",
+        "change this node",
     ),
     "a dynamic table that is queried": (
         COLUMNS,
@@ -148,21 +159,23 @@ _JOBS: dict[str, tuple[dict[str, str], dict[str, Any], dict[str, Any], str, str]
         {"out": MEMORY},
         "sql transform 'shaped'",
         "it queries a dynamic table",
+        "remove dynamic_table_check",
     ),
 }
 
 
 @pytest.mark.parametrize("case", _JOBS)
 def test_a_node_that_needs_a_spark_job_is_refused(bench: KafkaBench, case: str) -> None:
-    columns, transforms, sinks, node, reason = _JOBS[case]
+    columns, transforms, sinks, node, reason, remedy = _JOBS[case]
     found = refused(bench, {"rows": source(schema=columns)}, transforms, sinks)
-    assert found == [_JOB.format(node=node, reason=reason) + _FIX]
+    assert found == [_JOB.format(node=node, reason=reason, remedy=remedy)]
 
 
 def test_a_node_that_reads_several_others_is_refused_for_each_real_time_source(bench: KafkaBench) -> None:
     sources = {"rows": source(), "more": source(latency="standard")}
     found = refused(bench, sources, {"shaped": sql("SELECT * FROM rows UNION ALL SELECT * FROM more")}, {"out": KAFKA})
-    assert found == [_JOB.format(node="sql transform 'shaped'", reason="it reads several nodes") + _FIX]
+    reason, remedy = "it reads several nodes", "use one node for each of them"
+    assert found == [_JOB.format(node="sql transform 'shaped'", reason=reason, remedy=remedy)]
 
 
 def test_wide_columns_that_a_kafka_sink_would_encode_are_refused(bench: KafkaBench) -> None:
@@ -190,7 +203,8 @@ def test_what_runs_on_executors_is_refused(bench: KafkaBench) -> None:
 
     master = Spark(master="spark://cluster:7077")
     found = refused(bench, {"rows": source()}, {"shaped": SCRIPT}, {"out": WEBHOOK}, spark=master)
-    assert found == [_JOB.format(node="script transform 'shaped'", reason="it runs in Python on the executors") + _FIX]
+    reason, remedy = "it runs in Python on the executors", "run on a local master (spark.master)"
+    assert found == [_JOB.format(node="script transform 'shaped'", reason=reason, remedy=remedy)]
 
 
 @pytest.mark.parametrize(

@@ -36,13 +36,22 @@ def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
 def _local_plan(frame: DataFrame, *, headers: bool) -> Any:
     jvm: Any = frame.sparkSession._jvm
     found = jvm.streamling.LocalPlan.of(frame._jdf, headers)
-    return NeedsJob(_reason(found)) if isinstance(found, str) else found
+    return _needs_job(*found.split()) if isinstance(found, str) else found
 
 
-def _reason(found: str) -> str:
-    """Java reports the functions that run in Python as ``python NAME …``."""
-    kind, *names = found.split()
-    return f"it uses {' and '.join(sql_names(names))}, computed in Python" if kind == "python" else found
+def _needs_job(kind: str, *names: str) -> NeedsJob:
+    match kind:
+        case "python":
+            return NeedsJob(f"it uses {' and '.join(sql_names(names))}, computed in Python", "use other functions")
+        case "executors":
+            return NeedsJob("it runs in Python on the executors", "run on a local master (spark.master)")
+        case "tasks":
+            return NeedsJob("its rows are distributed to several tasks", "remove parallelism")
+        case "time":
+            return NeedsJob("it calls a function of the current time other than now() and current_date", "use now()")
+        case "subquery":
+            return NeedsJob("it contains a subquery")
+    return NeedsJob(f"its plan contains the {kind} {' '.join(names)}")
 
 
 class ArrowPlan:

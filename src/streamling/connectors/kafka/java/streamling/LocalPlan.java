@@ -45,9 +45,6 @@ import scala.runtime.AbstractFunction0;
  * projections and filters. It is made once and used for many batches. Not for two threads at once.
  */
 public final class LocalPlan {
-  /** A reason for a job: Python functions, whose names follow. */
-  private static final String PYTHON = "python";
-
   private final SQLConf conf;
   private final StructType schema;
   private final BatchClock clock;
@@ -79,8 +76,8 @@ public final class LocalPlan {
   }
 
   /**
-   * The plan of {@code frame}, which was made over a {@link #template}; if it needs a Spark job, a text that says why.
-   * {@code headers}: whether messages have that column.
+   * The plan of {@code frame}, which was made over a {@link #template}; if it needs a Spark job, the kind of reason and
+   * names, such as {@code operator Union}. {@code headers}: whether messages have that column.
    */
   public static Object of(final Dataset frame, final boolean headers) {
     final SparkSession session = (SparkSession) frame.sparkSession();
@@ -109,7 +106,7 @@ public final class LocalPlan {
     BatchClock clock = new BatchClock(conf.sessionLocalTimeZone());
     LogicalPlan plan = (LogicalPlan) frame.queryExecution().analyzed().transformAllExpressions(clock);
     if (plan.containsPattern(TreePattern.CURRENT_LIKE())) {
-      throw new NeedsJob("it calls a function of the current time other than now() and current_date");
+      throw new NeedsJob("time");
     }
     LastStage last = new LastStage();
     List observed = new ArrayList();
@@ -121,7 +118,7 @@ public final class LocalPlan {
   /** From the last operator to the first: each one passes its rows on to {@code next}. */
   private static Stage stages(SparkPlan plan, Stage next, List observed) {
     if (!plan.subqueries().isEmpty()) {
-      throw new NeedsJob("it contains a subquery");
+      throw new NeedsJob("subquery");
     }
     if (plan instanceof RDDScanExec) {
       return next;
@@ -154,15 +151,15 @@ public final class LocalPlan {
 
   private static String reasonOf(SparkPlan plan) {
     if (plan instanceof EvalPythonExec) {
-      return PYTHON + names(((EvalPythonExec) plan).udfs());
+      return "python" + names(((EvalPythonExec) plan).udfs());
     }
     if (plan instanceof MapInBatchExec) {
-      return "it runs in Python on the executors";
+      return "executors";
     }
     if (plan instanceof ShuffleExchangeLike) {
-      return "its rows are distributed to several tasks";
+      return "tasks";
     }
-    return "its plan contains the operator " + plan.nodeName();
+    return "operator " + plan.nodeName();
   }
 
   private static String names(Seq functions) {
