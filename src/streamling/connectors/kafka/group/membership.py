@@ -200,7 +200,7 @@ class Membership(RebalanceListener):
         """On the thread of a member that divides its topic with others."""
         try:
             while not self._stopping.is_set():
-                self._poll(_POLL)
+                self._poll(_POLL if self._next_check is None else _CHECK_INTERVAL)
         except Exception as error:
             self._handle_failure(error)
         finally:
