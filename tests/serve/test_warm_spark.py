@@ -98,10 +98,12 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 def test_busy_pipelines_share_the_cores_by_weight(busy, threads):
     """As many pipelines as cores: Spark's own scheduler would give each of them one."""
     light, heavy = busy("shares/a", 1), busy("shares/b", 8)
-    jobs: list[Future[None]] = [threads.submit(light.run, 150), threads.submit(heavy.run, 150)]
-    jobs[1].result()
-    assert 0 < light.completed() < 75  # about 20; with equal shares about 150
-    jobs[0].result()
+    first: Future[None] = threads.submit(heavy.run, 150)
+    eventually(lambda: heavy.completed() > 0, 120)
+    second = threads.submit(light.run, 150)
+    first.result()
+    assert light.completed() < 75  # about 20; with equal shares about 150
+    second.result()
 
 
 def test_pipelines_with_equal_weights_get_equal_shares_whatever_their_names(busy, threads):
