@@ -71,6 +71,7 @@ def runtime(cache_dir: Path) -> Iterator[object]:
         started = SparkRuntime.start(
             master="local[2]",
             conf={
+                "spark.scheduler.mode": "FAIR",  # as `streamling serve` sets it
                 # thousands of sessions and statements go through this one JVM, and its parser forgets none of them
                 "spark.driver.memory": "2g",
                 # A fifth less CPU time: the optimizing compiler never pays off on small inputs. Without it, Java

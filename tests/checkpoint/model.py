@@ -22,6 +22,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Moved,
     SinkEnded,
     Stop,
     Store,
@@ -172,6 +173,8 @@ class Life:
         self.storing: Store | None = None
         self.store_away_until = 0.0
         self.draining_since: float | None = None
+        #: sources that have delivered rows since their last marker
+        self.moved: set[str] = set()
         self.coordinator = self.coordinator_class(
             flows=world.totals, sinks=world.durable, interval=INTERVAL, timeout=TIMEOUT, now=self.now
         )
@@ -273,6 +276,9 @@ class Life:
             for lane in lanes:
                 lane.queue.append(("row", source, self.positions[source]))
             self.positions[source] += 1
+            if source not in self.moved:
+                self.moved.add(source)
+                self.transit.append(Moved())
         elif self.positions[source] == self.world.totals[source] and source not in self.ended:
             self.ended.add(source)
             for lane in lanes:
@@ -281,6 +287,7 @@ class Life:
     def mark(self, source: str, epoch: int, lanes: list[Lane]) -> None:
         for lane in lanes:
             lane.queue.append(("mark", source, epoch))
+        self.moved.discard(source)
         self.transit.append(Marked(source, epoch, {source: self.positions[source]}))
 
     def sink(self, lane: Lane) -> None:

@@ -9,6 +9,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Moved,
     Requested,
     SinkEnded,
     Stop,
@@ -114,6 +115,40 @@ def test_an_idle_epoch_is_finalized_without_the_state_backend() -> None:
     made.handle(Marked("a", 2, {"a": 10}), 10)
 
     assert made.handle(Ack("s", 2), 10) == [Finalizer(2, {"a": {"a": 10}}, terminal=False, seconds=0)]
+
+
+def test_no_epoch_begins_while_nothing_changes() -> None:
+    made = begun()
+    finalize(made, 1, 10, now=6)
+    assert made.handle(Tick(), 10) == [Marker(2)]  # one more: sinks may clean up after the first
+    finalize(made, 2, 10, now=10)
+
+    assert made.wake_at() is None
+    assert made.handle(Tick(), 1000) == []
+    assert made.handle(Moved(), 1000) == []
+    assert made.wake_at() == 15
+    assert made.handle(Tick(), 1000) == [Marker(3)]
+
+
+@pytest.mark.parametrize("event", [Requested(), TerminalRequested()])
+def test_an_epoch_that_is_requested_begins_even_if_nothing_changes(event: Requested | TerminalRequested) -> None:
+    made = begun()
+    finalize(made, 1, 10, now=6)
+    made.handle(Tick(), 10)
+    finalize(made, 2, 10, now=10)
+
+    assert [type(action) for action in made.handle(event, 11)] == [Marker]
+
+
+def test_a_batch_that_follows_the_marker_of_an_idle_epoch_is_stored_by_the_next_one() -> None:
+    made = begun()
+    finalize(made, 1, 10, now=6)
+    made.handle(Tick(), 10)
+    made.handle(Marked("a", 2, {"a": 10}), 10)
+    made.handle(Moved(), 10)
+    made.handle(Ack("s", 2), 10)
+
+    assert made.wake_at() == 15
 
 
 def test_the_first_position_of_an_epoch_counts() -> None:

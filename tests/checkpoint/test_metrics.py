@@ -24,8 +24,8 @@ def measured(store: MetricStore) -> dict[str, Any]:
 def test_epochs_that_succeed() -> None:
     store = MetricStore()
     with running(metrics=store.of(PIPELINE)) as pipeline:
-        for _ in range(3):
-            pipeline.answer(pipeline.begin(), a=1, b=2)
+        for number in range(3):
+            pipeline.answer(pipeline.begin(), a=number, b=2)
             pipeline.finalized.get(timeout=SOON)
     assert measured(store) == {
         "checkpoint_epochs_succeeded": 3,

@@ -339,3 +339,17 @@ def test_a_run_names_its_parts_that_have_not_ended(bench):
         finish(run)
     assert "ledger sink 'out'" in run.graph.busy_parts()
     eventually(lambda: run.graph.busy_parts() == [])
+
+
+def test_a_pipeline_without_new_rows_makes_no_checkpoints(bench):
+    text = PLAIN.replace("rows: 100", "rows: 100, ends: false")
+    run = bench.start(text, checkpoint_interval_sec=0.01)
+    eventually(lambda: bench.state.get("numbers") == 100)
+    assert run.checkpoint(30)
+    epoch = run.epoch
+    assert not threading.Event().wait(0.5)  # fifty intervals
+    assert run.epoch == epoch
+    assert run.checkpoint(30)  # on request
+    assert run.epoch == epoch + 1
+    run.stop("the test wants it")
+    finish(run)

@@ -15,6 +15,10 @@ from tests.serve.server import ServeProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+#: rounds of rows that good pipelines deliver while the bad ones are bad
+ROUNDS = 3
+#: seconds for which a script may loop: longer than the rounds take
+LOOP = 45
 #: STREAMLING_TEST_GOOD_PIPELINES=20 for a longer look
 GOOD = int(os.environ.get("STREAMLING_TEST_GOOD_PIPELINES", "3"))
 
@@ -100,10 +104,21 @@ def test_good_pipelines_keep_delivering_beside_every_kind_of_bad_one(server, tmp
         }
         for name, definition in bad.items():
             assert client.create(name, definition).status == 201
+        longer = {"wasm_script": {"timeout_sec": LOOP}}
+        assert client.create("loops-longer", bad["loops"], config=longer).status == 201
         assert client.create("alone", hanging(orders, hook.url), isolation="process", size="xs").status == 201
         unreachable = client.create("unreachable", UNREACHABLE, config={"kafka_source": {"brokers": "127.0.0.1:9"}})
         assert unreachable.status == 201, unreachable.text
-        deliver()
+        # Good pipelines deliver round after round while one bad one loops, one hangs, one has no broker and others fail
+        # again and again.
+        server.eventually(lambda: client.state("loops-longer") == "running" and bool(hook.requests))
+        for _ in range(ROUNDS):
+            for name in ("loops", "hungry", "fails"):
+                client.post(f"/pipelines/default/{name}/restart")
+            deliver()
+        assert client.state("loops-longer") == "running"  # the same loop, which has not come to its end
+        assert client.pipeline("loops-longer")["restarts"] == 0
+        assert client.request("DELETE", "/pipelines/default/loops-longer").status == 202
         for name, state, text in (
             ("loops", "failed", "longer than 2 s"),
             ("hungry", "failed", "memory"),
@@ -133,4 +148,5 @@ def test_good_pipelines_keep_delivering_beside_every_kind_of_bad_one(server, tmp
         assert client.state("hangs") == "pausing"
         released.set()
         server.eventually(lambda: client.state("hangs") == "paused")
+        server.eventually(lambda: client.state("loops-longer") == "absent")
     assert server.terminate() == 0, server.log()[-3000:]

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.state import sqlite
+from streamling.plugins.shared import SharedResources
+from streamling.state import sqlite_file
 from streamling.state.sqlite import SqliteState
 
 
@@ -89,7 +90,7 @@ def test_a_path_that_is_a_folder_is_named(tmp_path: Path) -> None:
 def test_another_writer_is_waited_for_and_then_reported_as_temporary(
     path: Path, raw: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT", 0.05)
+    monkeypatch.setattr(sqlite_file, "BUSY_TIMEOUT", 0.05)
     with SqliteState("app", path) as state:
         raw.execute("BEGIN IMMEDIATE")
         with pytest.raises(StreamlingError, match="locked") as raised:
@@ -165,3 +166,41 @@ def test_a_replaced_file_is_noticed_and_not_written(path: Path, tmp_path: Path) 
         (tmp_path / "other.db").rename(path)
         with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline was running"):
             state.put("key", 2)
+
+
+# ── pipelines of one process ─────────────────────────────────────────────────────────────────────────────────
+
+
+def open_files(path: Path) -> int:
+    """Descriptors of the database and its log."""
+    files = [os.readlink(link) for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return sum(file.startswith(str(path)) for file in files)
+
+
+def test_pipelines_of_a_process_share_one_connection(path: Path) -> None:
+    shared = SharedResources()
+    with SqliteState("first", path, shared=shared) as first:
+        first.put("key", 0)
+        files = open_files(path)
+        states = [SqliteState(f"pipeline-{number}", path, shared=shared) for number in range(20)]
+        for number, state in enumerate(states):
+            state.put("key", number)
+        assert [state.get("key") for state in states] == list(range(20))
+        assert open_files(path) == files > 0
+        for state in states:
+            state.close()
+        assert first.get("key") == 0
+    assert open_files(path) == 0
+
+
+def test_a_pipeline_that_starts_after_the_file_was_replaced_uses_the_new_file(path: Path) -> None:
+    shared = SharedResources()
+    with SqliteState("old", path, shared=shared) as old:
+        old.put("key", 1)
+        for file in SqliteState.files(path):
+            file.unlink()
+        with SqliteState("new", path, shared=shared) as new:
+            new.put("key", 2)
+            with pytest.raises(StreamlingError, match=r"state\.db was replaced while the pipeline was running"):
+                old.put("key", 3)
+            assert new.get("key") == 2

@@ -19,6 +19,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Moved,
     Requested,
     SinkEnded,
     Stop,
@@ -103,6 +104,10 @@ class Checkpointer:
         self._thread.start()
 
     # ── from flows and lanes ────────────────────────────────────────────────────────────────────────────────
+
+    def moved(self) -> None:
+        """A flow has delivered a batch. Called for the first one after a marker: without it, no epoch begins."""
+        self._send(Moved())
 
     def marked(self, flow: str, epoch: int, position: Position) -> None:
         """``flow`` is at a batch boundary: rows up to ``position`` and the marker after them are in its lanes."""

@@ -19,6 +19,7 @@ from streamling.checkpoint.messages import (
     Finalizer,
     Marked,
     Marker,
+    Moved,
     Requested,
     SinkEnded,
     Stop,
@@ -86,6 +87,10 @@ class Coordinator:
         self._last_epoch = 0
         self._epoch: _Epoch | None = None
         self._stored: dict[str, Any] = {}
+        #: whether a flow has moved since the epoch in flight, or the last one, began
+        self._has_moved = False
+        #: nothing has changed in the last epoch: the next one begins when a flow has moved
+        self._is_idle = False
         self._wanted = False
         self._terminal_wanted = False
         self._over = False
@@ -107,7 +112,7 @@ class Coordinator:
             return None
         epoch = self._epoch
         if epoch is None:
-            return self._next_start
+            return None if self._is_idle else self._next_start
         moments = [epoch.warn_at, epoch.retry_at, self._deadline(epoch)]
         return min(moment for moment in moments if moment is not None)
 
@@ -134,6 +139,9 @@ class Coordinator:
         match event:
             case Tick():
                 return self._tick(now)
+            case Moved():
+                self._has_moved, self._is_idle = True, False
+                return []
             case Marked():
                 return self._marked(event, now)
             case Ack():
@@ -156,6 +164,7 @@ class Coordinator:
 
     def _begin(self, now: float, *, terminal: bool) -> list[Action]:
         self._last_epoch += 1
+        self._has_moved = False
         self._epoch = _Epoch(self._last_epoch, started=now, terminal=terminal, warn_at=now + WARN_EVERY)
         return [Marker(self._last_epoch, terminal)]
 
@@ -176,7 +185,8 @@ class Coordinator:
     def _tick(self, now: float) -> list[Action]:
         epoch = self._epoch
         if epoch is None:
-            return self._begin(now, terminal=False) if now >= self._next_start else []
+            is_due = not self._is_idle and now >= self._next_start
+            return self._begin(now, terminal=False) if is_due else []
         if epoch.retry_at is not None and now >= epoch.retry_at:
             epoch.retry_at = None
             return [Store(epoch.number, epoch.entries or {})]
@@ -240,6 +250,8 @@ class Coordinator:
         epoch, self._epoch = self._epoch, None
         assert epoch is not None
         self._stored.update(epoch.positions)
+        # one more epoch follows each change: some sinks delete at the next one what they needed for this one
+        self._is_idle = not epoch.positions and not self._has_moved
         self._next_start = max(epoch.started + self._interval, now)
         done: list[Action] = [Finalizer(epoch.number, epoch.marked, epoch.terminal, now - epoch.started)]
         if epoch.failures:

@@ -19,6 +19,11 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Moved:
+    """A flow has delivered a batch, the first one since its last marker."""
+
+
+@dataclass(frozen=True)
 class Marked:
     """``flow`` is at a batch boundary: rows up to ``position``, and the marker after them, are in its lanes."""
 
@@ -74,7 +79,7 @@ class Stop:
     """No further epochs; the one in flight is abandoned."""
 
 
-Event = Tick | Marked | Ack | SinkEnded | Requested | TerminalRequested | Stored | StoreFailed | Stop
+Event = Tick | Moved | Marked | Ack | SinkEnded | Requested | TerminalRequested | Stored | StoreFailed | Stop
 
 # ── actions ─────────────────────────────────────────────────────────────────────────────────────────────────
 

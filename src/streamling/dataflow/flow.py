@@ -51,6 +51,7 @@ class Flow(ABC):
         outlet: Outlet,
         *,
         on_marked: OnMarked,
+        on_moved: Callable[[], None],
         on_end: Callable[[str], None],
         on_failure: Callable[[StreamlingError], None],
         activity: Activity,
@@ -61,6 +62,9 @@ class Flow(ABC):
         self._outlet = outlet
         self._ports = outlet.ports()
         self._on_marked = on_marked
+        self._on_moved = on_moved
+        #: whether a batch was delivered since the last marker
+        self._has_moved = False
         self._on_end = on_end
         self._on_failure = on_failure
         self._activity = activity
@@ -199,6 +203,7 @@ class Flow(ABC):
     def _handle_requests(self) -> None:
         epoch, self._requested = self._requested, None
         if epoch is not None:
+            self._has_moved = False
             if self._caught_up_epoch is None and self._caught_up.is_set():
                 self._caught_up_epoch = epoch
             self._on_marked(self.name, epoch, self._position)
@@ -208,6 +213,13 @@ class Flow(ABC):
         if committed is not None:
             self._call_source(lambda: self.source.commit(committed[1]))
             self._call_source(lambda: self.source.finalized(committed[0]))
+
+    def _move(self, position: Position) -> None:
+        """A batch was delivered, or a stream begins elsewhere: the next epoch has something to store."""
+        self._position = position
+        if not self._has_moved:
+            self._has_moved = True
+            self._on_moved()
 
     def _call_source(self, call: Callable[[], T]) -> T:
         """Call the source; its errors name the node."""

@@ -82,7 +82,7 @@ class PollingFlow(Flow, Generic[SourceT]):
             self._activity.count_batch(0)
         if self._dead_letters is not None:
             self._dead_letters.send()
-        self._position = batch.position
+        self._move(batch.position)
 
     def _end(self, restored: Position) -> None:
         """The source has ended; it had started at ``restored``."""

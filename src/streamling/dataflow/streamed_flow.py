@@ -150,7 +150,7 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
             self._idle(_CAUGHT_UP_CHECK if self._is_watched else None)
 
     def _read(self, stream: Stream) -> None:
-        self._position = stream.position
+        self._move(stream.position)
         local = cache(self._local_delivery)
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
@@ -212,7 +212,7 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
                 delivery.deliver(batch.messages)
             elif may_hold_rows(batch):
                 self._stream_outlet.emit(self._rows(batch))
-            self._position = batch.position
+            self._move(batch.position)
         self._delivered(batch.count or 0)
         self._log_recovery()
 

@@ -91,6 +91,7 @@ class Builder:
         schema, session, dead_letters = planned.schema, self.session, self._dead_letter_output(name, source)
         callbacks: dict[str, Any] = {
             "on_marked": self.callbacks.on_marked,
+            "on_moved": self.callbacks.on_moved,
             "on_end": self.callbacks.on_end,
             "on_failure": self.callbacks.on_failure,
             "activity": self.observer.activities[node.name],

@@ -24,6 +24,8 @@ class Callbacks:
 
     on_ack: OnAck
     on_marked: OnMarked
+    #: a flow has delivered its first batch since its last marker
+    on_moved: Callable[[], None]
     on_end: Callable[[str], None]
     on_failure: OnFailure
     #: a row limit has been reached: reason, and whether the unfinished epoch must not be committed

@@ -53,6 +53,8 @@ class App:
     stored_secrets: Mapping[str, SecretStr] | None = field(default=None, repr=False)
     #: whether the application id is derived from the pipeline file
     is_named_after_file: bool = False
+    #: what runs and states of this application share, with others if they have the same object
+    shared: SharedResources = field(default_factory=SharedResources, repr=False)
 
     @classmethod
     def load(
@@ -68,10 +70,12 @@ class App:
         *,
         env: Mapping[str, str] = os.environ,
         stored_secrets: Mapping[str, SecretStr] | None = None,
+        shared: SharedResources | None = None,
     ) -> App:
         """The node types that ``config`` makes available."""
         registry = Registry.builtin()
-        return cls(config, registry, Plugins(registry, config.plugin.path), env, stored_secrets)
+        plugins = Plugins(registry, config.plugin.path)
+        return cls(config, registry, plugins, env, stored_secrets, shared=shared or SharedResources())
 
     def pipeline(self, file: str | None = None) -> Pipeline:
         """The pipeline in ``file``, or in the file of the configuration."""
@@ -164,7 +168,7 @@ class App:
             state=state,
             count_in_spark=count_in_spark,
             spark_settings=spark_settings,
-            shared=shared,
+            shared=shared or self.shared,
             read_only=read_only,
         )
 
@@ -189,7 +193,7 @@ class App:
         """A database may start a moment later than the pipeline."""
 
         def opened() -> StateBackend:
-            backend = open_state(self.config)
+            backend = open_state(self.config, self.shared)
             try:
                 backend.lock(exclusive=exclusive)
             except BaseException:
@@ -215,9 +219,11 @@ class App:
         from streamling.connectors.postgres.state import PostgresState
 
         timeout = config.part(StateConfig).state_acquire_timeout
-        lock = PostgresState.ownership(settings.postgres, config.application_id, timeout, exclusive=True)
-        lock.acquire()
+        lock = PostgresState.ownership(
+            settings.postgres, config.application_id, timeout, exclusive=True, shared=self.shared
+        )
         try:
+            lock.acquire()
             yield
         finally:
             lock.close()

@@ -237,6 +237,7 @@ class PipelineRun:
         callbacks = Callbacks(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
+            on_moved=lambda: self._checkpoints.moved(),
             on_end=self._termination.flow_ended,
             on_failure=self._on_failure,
             on_limit=self.stop,

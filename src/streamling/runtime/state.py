@@ -11,12 +11,13 @@ from streamling.config import AppConfig
 from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import ConnectionCheck
+from streamling.plugins.shared import SharedResources
 from streamling.runtime.config import StateConfig
 from streamling.state.backend import StateBackend
 
 
-def find_state(config: AppConfig) -> StateBackend | None:
-    """The state backend of ``config`` if it exists; nothing is created."""
+def find_state(config: AppConfig, shared: SharedResources | None = None) -> StateBackend | None:
+    """The state backend of ``config`` if it exists; nothing is created. Its connections are those of ``shared``."""
     own = config.part(StateConfig)
     settings = own.state_backend
     if settings.backend_type == "Postgres" and settings.postgres is not None:
@@ -27,27 +28,31 @@ def find_state(config: AppConfig) -> StateBackend | None:
             settings.postgres,
             acquire_timeout=own.state_acquire_timeout,
             create=False,
+            shared=shared,
         )
         if found.exists():
             return found
         found.close()
     if settings.backend_type == "Sqlite" and settings.sqlite is not None and settings.sqlite.database_path.exists():
-        return open_state(config)
+        return open_state(config, shared)
     return None
 
 
-def open_state(config: AppConfig) -> StateBackend:
-    """The state backend of ``config``, in the namespace of its application; created if it does not exist."""
+def open_state(config: AppConfig, shared: SharedResources | None = None) -> StateBackend:
+    """The state backend of ``config``, in the namespace of its application; created if it does not exist. Its
+    connections are those of ``shared``."""
     own = config.part(StateConfig)
     settings = own.state_backend
     if settings.backend_type == "Postgres" and settings.postgres is not None:
         from streamling.connectors.postgres.state import PostgresState
 
-        return PostgresState(config.application_id, settings.postgres, acquire_timeout=own.state_acquire_timeout)
+        timeout = own.state_acquire_timeout
+        return PostgresState(config.application_id, settings.postgres, acquire_timeout=timeout, shared=shared)
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:
         from streamling.state.sqlite import SqliteState
 
-        return SqliteState(config.application_id, settings.sqlite.database_path, table=settings.sqlite.state_table_name)
+        path, table = settings.sqlite.database_path, settings.sqlite.state_table_name
+        return SqliteState(config.application_id, path, table=table, shared=shared)
     from streamling.state.memory import MemoryState
 
     return MemoryState()

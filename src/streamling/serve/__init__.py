@@ -5,4 +5,6 @@ from streamling.builtins import Builtin
 BUILTIN = Builtin(
     __name__,
     config="config:ServeConfig",
+    java="java",
+    java_package="kafka",  # which every server has: see `warm_spark.start_spark`
 )

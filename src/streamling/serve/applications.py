@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from streamling.config import AppConfig, load_config
 from streamling.document.loader import load_yaml
 from streamling.errors import InvalidPipeline, Problem
+from streamling.plugins.shared import SharedResources
 from streamling.runtime.app import App
 from streamling.secrets.store import SecretStore, StoredSecrets
 from streamling.serve.config import ServeConfig
@@ -56,6 +57,8 @@ class Applications:
     cwd: Path
     env: Mapping[str, str]
     secrets: SecretStore
+    #: what all pipelines of the process share: clients and connections with equal settings
+    shared: SharedResources = field(default_factory=SharedResources, repr=False)
 
     def of(self, spec: PipelineSpec) -> App:
         """The configuration and the node types of a pipeline; raises `InvalidPipeline`."""
@@ -67,7 +70,9 @@ class Applications:
         }
         # read on use: a store that cannot be decrypted concerns only the pipelines that name its secrets
         stored = StoredSecrets(self.secrets)
-        return App.of(config.model_copy(update=update), env=self._variables(spec), stored_secrets=stored)
+        return App.of(
+            config.model_copy(update=update), env=self._variables(spec), stored_secrets=stored, shared=self.shared
+        )
 
     def check(self, spec: PipelineSpec) -> None:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""

@@ -32,7 +32,7 @@ def delete_state(applications: Applications, spark: Callable[[], SparkSession], 
     with app.locked_state():
         for position in positions:
             position.reset()
-        if (state := find_state(app.config)) is not None:
+        if (state := find_state(app.config, app.shared)) is not None:
             with state:
                 state.clear()
 

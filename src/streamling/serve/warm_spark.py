@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POOL = "spark.scheduler.pool"
+#: the name of the pool that contains those of all pipelines; not a valid name of a pipeline
+_POOLS = "pipelines"
 
 
 def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
@@ -48,6 +50,7 @@ class WarmSpark:
     def __init__(self, start: Callable[[], SparkRuntime]) -> None:
         self._start = start
         self._lock = threading.Lock()
+        self._pools_lock = threading.Lock()
         self._runtime: SparkRuntime | None = start()
 
     def session(self) -> SparkSession:
@@ -73,23 +76,33 @@ class WarmSpark:
 
     def add_pool(self, session: SparkSession, name: str, weight: int) -> None:
         """A pool with this weight, instead of one with the same name."""
-        jvm: Any = session._jvm
-        root = self._pools(session)
-        self.remove_pool(session, name)
-        scheduler = jvm.org.apache.spark.scheduler
-        root.addSchedulable(scheduler.Pool(name, scheduler.SchedulingMode.FIFO(), 0, weight))
+        from py4j.java_gateway import JavaClass
+
+        classes: Any = session._jvm
+        with self._pools_lock:
+            self._remove_pool(session, name)
+            if isinstance(classes.streamling.PipelinePool, JavaClass):
+                self._pools(session).addSchedulable(classes.streamling.PipelinePool(name, weight))
+            # without our classes, which are part of the Kafka connector, Spark makes equal pools
 
     def remove_pool(self, session: SparkSession, name: str) -> None:
         """Remove a pool if it exists."""
-        root = self._pools(session)
+        with self._pools_lock:
+            self._remove_pool(session, name)
+
+    def _remove_pool(self, session: SparkSession, name: str) -> None:
+        root = _root_pool(session)
         if (pool := root.getSchedulableByName(name)) is not None:
-            root.removeSchedulable(pool)
+            pool.parent().removeSchedulable(pool)
 
     @staticmethod
     def _pools(session: SparkSession) -> Any:
-        # with a configuration file Spark knows pools only from there; this is what it does itself at the first job
-        context: Any = session.sparkContext._jsc
-        return context.sc().taskScheduler().rootPool()
+        """The parent of the pools of all pipelines. Spark finds a pool by its name, wherever it is."""
+        classes, root = session._jvm, _root_pool(session)
+        if (pools := root.getSchedulableByName(_POOLS)) is None:
+            pools = classes.streamling.PipelinePools(_POOLS)  # type: ignore[union-attr]
+            root.addSchedulable(pools)
+        return pools
 
     def stop(self) -> None:
         """Stop the JVM."""
@@ -101,3 +114,8 @@ class WarmSpark:
         """Kill the JVM without waiting."""
         if self._runtime is not None:
             self._runtime.kill()
+
+
+def _root_pool(session: SparkSession) -> Any:
+    context: Any = session.sparkContext._jsc
+    return context.sc().taskScheduler().rootPool()

@@ -5,7 +5,9 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 import psycopg
@@ -18,8 +20,10 @@ from streamling.dev.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
+from streamling.plugins.shared import SharedResources
 from streamling.runtime.app import App
 from streamling.runtime.node_state import NodeStateView
+from tests.harness.pipelines import eventually
 
 pytestmark = pytest.mark.services
 
@@ -133,3 +137,75 @@ def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_many_tim
             pass
     with app.locked_state():
         pass
+
+
+# ── pipelines of one process ─────────────────────────────────────────────────────────────────────────────────
+
+
+def connections(postgres: LocalPostgres) -> int:
+    with psycopg.connect(postgres.dsn) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'streamling state%'"
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_pipelines_of_a_process_share_their_connections(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+    shared, before = SharedResources(), connections(postgres)
+    with ExitStack() as stack:
+        states = [
+            stack.enter_context(PostgresState(f"pipeline-{number}", settings, shared=shared)) for number in range(30)
+        ]
+        for state in states:
+            state.lock(exclusive=True)
+        barrier = threading.Barrier(len(states))
+
+        def store(state: PostgresState) -> None:
+            barrier.wait()
+            for offset in range(5):
+                state.put_positions({"key": {"offset": offset}})
+
+        with ThreadPoolExecutor(len(states)) as pool:
+            list(pool.map(store, states))
+        assert [state.get("key") for state in states] == [{"offset": 4}] * len(states)
+        assert connections(postgres) - before <= 5  # four for entries, one for locks
+    eventually(lambda: connections(postgres) == before)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "together"), [(False, False, True), (False, True, False), (True, False, False)]
+)
+def test_pipelines_that_share_a_connection_do_not_share_their_locks(
+    settings: PostgresSettings, first: bool, second: bool, together: bool
+) -> None:
+    shared = SharedResources()
+    with (
+        PostgresState("orders", settings, shared=shared) as one,
+        PostgresState("orders", settings, shared=shared) as two,
+    ):
+        one.lock(exclusive=first)
+        with ExitStack() as stack:
+            if not together:
+                stack.enter_context(pytest.raises(StreamlingError, match=f"in use by process {os.getpid()} on"))
+            two.lock(exclusive=second)
+        one.close()
+        with ExitStack() as stack:
+            if together:  # the other one still holds it
+                stack.enter_context(pytest.raises(StreamlingError, match="in use by"))
+            stack.enter_context(owning(settings, exclusive=True))
+
+
+def test_all_locks_of_a_lost_connection_are_acquired_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+    shared = SharedResources()
+    with PostgresState("a", settings, shared=shared) as a, PostgresState("b", settings, shared=shared) as b:
+        a.lock(exclusive=True)
+        b.lock(exclusive=True)
+        cut_off(postgres)
+        with owning(settings, exclusive=True, namespace="b"):
+            a.put_positions({"key": {"offset": 1}})
+            with pytest.raises(StreamlingError, match="is in use by"):
+                b.put_positions({"key": {"offset": 1}})
+        b.put_positions({"key": {"offset": 2}})
+        with pytest.raises(StreamlingError, match="is in use by"), owning(settings, exclusive=True, namespace="a"):
+            pass

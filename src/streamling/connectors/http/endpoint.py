@@ -78,7 +78,7 @@ class Endpoint:
         self._context = context
         self._retry_log = RetryLog(context.log, context.report_retry)
         deny_private = context.config.part(HttpConfig).network.deny_private
-        self._client = context.shared.acquire(HttpClient, lambda: HttpClient(deny_private=deny_private))
+        self._client = context.shared.acquire(HttpClient, lambda: HttpClient(deny_private=deny_private), deny_private)
         self._senders = Senders(self._client, settings.buffer_size, self._send_with_retry)
 
     def max_calls(self, requests: int = 1) -> int:
@@ -103,7 +103,7 @@ class Endpoint:
 
     def close(self) -> None:
         self._senders.close()
-        self._context.shared.release(HttpClient)
+        self._context.shared.release(self._client)
 
     # ── on the client's thread ───────────────────────────────────────────────────────────────────────────────
 

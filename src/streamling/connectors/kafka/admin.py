@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.errors import StreamlingError
+from streamling.plugins.shared import SharedResources
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +81,12 @@ class KafkaAdmin:
         properties = java_map(jvm, {**settings, "default.api.timeout.ms": timeout, "request.timeout.ms": timeout})
         self._admin: Any = self.translate_errors("", lambda: self._clients.admin.AdminClient.create(properties))
 
+    @classmethod
+    def shared(cls, shared: SharedResources, spark: SparkSession, settings: Mapping[str, str]) -> KafkaAdmin:
+        """The connection of all users of ``shared`` with equal settings, who release it."""
+        gateway: Any = spark.sparkContext._gateway
+        return shared.acquire(cls, lambda: cls(spark, settings), gateway, frozenset(settings.items()))
+
     @property
     def _clients(self) -> Any:
         return self._jvm.org.apache.kafka.clients
@@ -140,6 +147,21 @@ class KafkaAdmin:
         found = self._offsets(topic, requested, spec, committed=committed)
         missing = [partition for partition in requested if found[partition] < 0]
         return found | self.latest(topic, missing, committed=committed)
+
+    def ends(self, partitions: Iterable[tuple[str, int]], *, committed: bool) -> dict[tuple[str, int], int]:
+        """Return the offset of the next message of these partitions of any topics, as `latest` does, with one request.
+        Partitions that cannot be found are missing."""
+        lines = "\n".join(f"{topic} {partition}" for topic, partition in partitions)
+        found = self.translate_errors("", lambda: self._jvm.streamling.TopicInfos.ends(self._admin, lines, committed))
+        fields = (line.split(" ") for line in found.splitlines())
+        return {(topic, int(partition)): int(offset) for topic, partition, offset in fields}
+
+    def ids(self, topics: Iterable[str]) -> dict[str, str | None]:
+        """Return the ids of ``topics``, with one request; topics that cannot be found are missing."""
+        lines = "\n".join(topics)
+        found = self.translate_errors("", lambda: self._jvm.streamling.TopicInfos.ids(self._admin, lines))
+        fields = (line.split(" ") for line in found.splitlines())
+        return {topic: None if id == _NO_ID else id for topic, id in fields}
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
         """Commit ``offsets`` (of the next message) for a consumer group, each with ``metadata``."""

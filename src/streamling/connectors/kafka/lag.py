@@ -1,39 +1,39 @@
-"""Reports periodically how far a source is behind its topic."""
+"""Reports how far a source is behind its topic."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Set
 from logging import Logger
 
-from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.lag_monitor import LagMonitor
 from streamling.connectors.kafka.offsets import Offsets
-from streamling.errors import StreamlingError
 from streamling.plugins.context import Metrics
 
 METRIC = "kafka_consumer_messages_lag"
-_FIRST_SECONDS = 2.0
 
 
 class LagReporter:
-    """A thread that compares the end of each partition with its stored offset. It also detects a topic that was deleted
-    and recreated: a running query may not notice, and would continue at the same offsets."""
+    """Compares the end of each partition with its stored offset, each time the monitor has asked the brokers. It also
+    detects a topic that was deleted and recreated: a running stream may not notice, and would continue at the same
+    offsets."""
 
     def __init__(
         self,
-        admin: KafkaAdmin,
+        monitor: LagMonitor,
         offsets: Offsets,
         metrics: Metrics,
         interval: float,
         log: Logger,
         on_recreated: Callable[[], object],
     ) -> None:
-        self._admin = admin
+        self._monitor = monitor
         self._offsets = offsets
-        self._topic = offsets.topic
+        self.topic = offsets.topic
+        self.committed = offsets.committed
+        #: seconds between two reports
+        self.interval = interval
         self._on_recreated = on_recreated
         self._metrics = metrics
-        self._interval = interval
         self._log = log
         #: stored offsets of the partitions assigned to this instance
         self._stored: Mapping[int, int] = {}
@@ -41,14 +41,14 @@ class LagReporter:
         self._reported: Set[int] = frozenset()
         #: end of each partition, as of the last report
         self._ends: Mapping[int, int] | None = None
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"lag of {offsets.topic}", daemon=True)
+        self._is_tracking = False
 
     def track(self, offsets: Mapping[int, int]) -> None:
         """Report on exactly these partitions, which are read from ``offsets`` on."""
         self._stored = dict(offsets)
-        if self._thread.ident is None:
-            self._thread.start()
+        if not self._is_tracking:
+            self._is_tracking = True
+            self._monitor.add(self)
 
     def record_stored(self, offsets: Mapping[int, int]) -> None:
         """Record that everything before ``offsets`` is stored."""
@@ -63,12 +63,24 @@ class LagReporter:
         )
 
     def stop(self) -> None:
-        self._stopped.set()
+        self._monitor.remove(self)
 
-    def report(self) -> None:
-        """Measure the lag of every partition once."""
+    # ── called by the monitor ───────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def partitions(self) -> list[int]:
+        """The partitions whose ends are needed."""
+        return sorted(self._stored)
+
+    def report(self, ends: Mapping[int, int], topic_id: str | None, *, is_first: bool) -> None:
+        """Measure the lag of every partition, of which these are the ``ends`` now."""
+        if self._offsets.is_recreated(topic_id):
+            self._on_recreated()
+            return
         stored = self._stored
-        ends = self._offsets.latest(self._admin, sorted(stored))
+        ends = {partition: end for partition, end in ends.items() if partition in stored}
+        if not ends and stored:
+            return  # the brokers do not know the topic at the moment
         lags = {partition: max(0, end - stored[partition]) for partition, end in ends.items()}
         for partition, lag in lags.items():
             self._metrics.gauge(METRIC, lag, {"partition": str(partition)})
@@ -76,22 +88,5 @@ class LagReporter:
             self._metrics.remove(METRIC, {"partition": str(partition)})
         self._reported = lags.keys()
         self._ends = ends
-
-    def _run(self) -> None:
-        """The first report comes early, for users who watch the start."""
-        wait = min(self._interval, _FIRST_SECONDS)
-        while not self._stopped.wait(wait):
-            try:
-                if self._offsets.is_recreated(self._admin):
-                    self._on_recreated()
-                else:
-                    self.report()
-                    self._log_lag(is_first=wait != self._interval)
-            except StreamlingError as error:
-                self._log.debug("cannot determine the lag: %s", error)
-            wait = self._interval
-
-    def _log_lag(self, is_first: bool) -> None:
-        """Log the lag, so that the log shows whether the source keeps up."""
-        if self.total_lag and not is_first:
-            self._log.info("%s messages of topic '%s' are not stored yet", f"{self.total_lag:,}", self._topic)
+        if self.total_lag and not is_first:  # so that the log shows whether the source keeps up
+            self._log.info("%s messages of topic '%s' are not stored yet", f"{self.total_lag:,}", self.topic)

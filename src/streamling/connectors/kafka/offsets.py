@@ -35,7 +35,7 @@ class Offsets:
         self._committed_reason = f"the offset committed to the consumer group '{group}', because no position is stored"
         self.topic = topic
         self.prefix = f"{node}:{topic}:"
-        self._committed = committed
+        self.committed = committed
         #: id of the topic that is being read
         self._topic_id: str | None = None
         #: the reason for the start offset of each partition
@@ -127,7 +127,7 @@ class Offsets:
 
     def latest(self, admin: KafkaAdmin, partitions: Iterable[int]) -> dict[int, int]:
         """Return the end of each partition, up to which it can be read."""
-        return admin.latest(self.topic, partitions, committed=self._committed)
+        return admin.latest(self.topic, partitions, committed=self.committed)
 
     def start(
         self,
@@ -160,13 +160,12 @@ class Offsets:
         fresh = first
         self.reasons |= dict.fromkeys(new, f"starting_offsets ({'earliest' if starting == 'latest' else starting})")
         if starting not in ("earliest", "latest"):
-            fresh = admin.at_time(self.topic, new, int(starting), committed=self._committed)
+            fresh = admin.at_time(self.topic, new, int(starting), committed=self.committed)
         return stored | known | {partition: fresh[partition] for partition in new}
 
-    def is_recreated(self, admin: KafkaAdmin) -> bool:
-        """Return whether the topic was deleted and recreated."""
-        topic = admin.find(self.topic)
-        return topic is not None and None not in (topic.id, self._topic_id) and topic.id != self._topic_id
+    def is_recreated(self, topic_id: str | None) -> bool:
+        """Return whether the topic was deleted and recreated with this id."""
+        return None not in (topic_id, self._topic_id) and topic_id != self._topic_id
 
     def describe(self, admin: KafkaAdmin) -> TopicInfo:
         """Return the topic; waits for brokers that may not know it yet."""

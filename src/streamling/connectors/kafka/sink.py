@@ -141,14 +141,15 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def close(self) -> None:
         self._sender.close()
         if self._admin is not None:
-            self._admin.close()
+            self.context.shared.release(self._admin)
+            self._admin = None
 
     def _prepare(self) -> None:
         from pyspark.sql import SparkSession
 
         if self._admin is None:
             check_reachable(self.context.config.part(KafkaConfig).kafka_sink.brokers, _SECTION)
-            self._admin = KafkaAdmin(SparkSession.active(), self._settings)
+            self._admin = KafkaAdmin.shared(self.context.shared, SparkSession.active(), self._settings)
         if not self._admin.exists(self._topic):
             self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())
             self.context.log.info("created the topic '%s'", self._topic)

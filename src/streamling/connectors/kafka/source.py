@@ -29,6 +29,7 @@ from streamling.connectors.kafka.filter import apply_filter, compile_filter
 from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
+from streamling.connectors.kafka.lag_monitor import LagMonitor
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
@@ -207,6 +208,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
         self._group: GroupAssignment | None = None
+        self._monitor: LagMonitor | None = None
         self._lag: LagReporter | None = None
         self._start_log = StartLog(self._topic, context.log)
         #: the running stream
@@ -292,8 +294,9 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             self._leave(self._group)
         if self._lag is not None:
             self._lag.stop()
-        if self._admin is not None:
-            self._admin.close()
+        for client in (self._monitor, self._admin):
+            if client is not None:
+                self.context.shared.release(client)
 
     def _leave(self, group: GroupAssignment) -> None:
         try:
@@ -306,18 +309,18 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         if self._unknown is not None:
             self._add_schema(self._unknown)
         if self._admin is None:
-            self._admin = KafkaAdmin(spark, self._settings)
+            self._admin = KafkaAdmin.shared(self.context.shared, spark, self._settings)
         if self._group is None:
             self._group = GroupAssignment(spark, self._admin, self._settings, self.context, self._offsets)
         group = self._group
         mine = group.position(position or self._initial_position(self._admin, group))
         if mine is None:
-            self._report_lag(self._admin, {})
+            self._report_lag(spark, self._admin, {})
             return None
         starting = self.options.starting_offsets
         offsets = self._offsets.start(self._admin, mine, starting, group.committed, group.partitions)
         self._start_log.report(offsets, self._offsets.reasons)
-        self._report_lag(self._admin, offsets)
+        self._report_lag(spark, self._admin, offsets)
         at = self._offsets.position(offsets, mine) if group.shares else position
         self._stream = KafkaStream(self._topic_reader(spark, self._admin, group), at, offsets)
         return self._stream
@@ -378,12 +381,15 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             return self._undecodable_error()
         return broker_error(text, self._topic)
 
-    def _report_lag(self, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
+    def _report_lag(self, spark: SparkSession, admin: KafkaAdmin, offsets: Mapping[int, int]) -> None:
         if self._lag is None:
+            self._monitor = LagMonitor.shared(self.context.shared, admin, spark, self._settings)
             interval = self._config.lag_report_interval_ms / 1000
             # a restarted stream compares the topic's id with that of the position
             restart = partial(self.context.restart_stream, 0)
-            self._lag = LagReporter(admin, self._offsets, self.context.metrics, interval, self.context.log, restart)
+            self._lag = LagReporter(
+                self._monitor, self._offsets, self.context.metrics, interval, self.context.log, restart
+            )
         self._lag.track(offsets)
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────

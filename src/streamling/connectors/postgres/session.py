@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.watchdog import Watchdog
+from streamling.plugins.shared import SharedResources
 
 if TYPE_CHECKING:
     import psycopg
-
-#: The watchdog checks this many times per time limit, so a limit is accurate to within 10 %.
-_CHECKS_PER_LIMIT: Final = 10
 
 
 class ClientTimeout(TimeoutError):
@@ -36,7 +32,9 @@ class Session:
         idle_timeout: float = float("inf"),
         lifetime: float = float("inf"),
         now: Callable[[], float] = time.monotonic,
+        shared: SharedResources | None = None,
     ) -> None:
+        """Sessions with the same ``shared`` have one watchdog."""
         self.server = server
         #: whether the server has ever responded
         self.has_connected = False
@@ -48,6 +46,7 @@ class Session:
         self._now = now
         self._connection: psycopg.Connection | None = None
         self._connected_at = self._used_at = 0.0
+        self._shared = shared or SharedResources()
         self._watchdog: Watchdog | None = None
 
     def renew(self) -> None:
@@ -81,17 +80,17 @@ class Session:
             yield connection
             return
         if self._watchdog is None:
-            self._watchdog = Watchdog(self._time_limit)
-        self._watchdog.watch(connection)
+            self._watchdog = self._shared.acquire(Watchdog, Watchdog)
+        self._watchdog.watch(connection, self._time_limit)
         try:
             yield connection
         except Exception as error:
-            if self._watchdog.release():
+            if self._watchdog.release(connection):
                 raise ClientTimeout(
                     f"no response within the client's time limit of {self._time_limit:g} s; the connection was closed"
                 ) from error
             raise
-        self._watchdog.release()
+        self._watchdog.release(connection)
 
     def discard(self) -> None:
         """Close the connection; the next call opens a new one."""
@@ -102,48 +101,5 @@ class Session:
     def close(self) -> None:
         self.discard()
         if self._watchdog is not None:
-            self._watchdog.stop()
+            self._shared.release(self._watchdog)
             self._watchdog = None
-
-
-class Watchdog:
-    """Shuts down a connection that has been watched for longer than the limit.
-
-    Neither TCP keep-alive nor `tcp_user_timeout` detects a peer whose kernel responds while the server behind it does
-    not (a proxy, a frozen host), and psycopg waits forever. Shutting down its socket ends the wait.
-    """
-
-    def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self._lock = threading.Lock()
-        self._watched: psycopg.Connection | None = None
-        self._since = 0.0
-        self._shut_down = False
-        self._stopped = threading.Event()
-        threading.Thread(target=self._run, name="postgres watchdog", daemon=True).start()
-
-    def watch(self, connection: psycopg.Connection) -> None:
-        with self._lock:
-            self._watched, self._since, self._shut_down = connection, time.monotonic(), False
-
-    def release(self) -> bool:
-        """End the watch; return True if the connection was shut down."""
-        with self._lock:
-            self._watched = None
-            return self._shut_down
-
-    def stop(self) -> None:
-        self._stopped.set()
-
-    def _run(self) -> None:
-        while not self._stopped.wait(self._limit / _CHECKS_PER_LIMIT):
-            with self._lock:
-                if self._watched is not None and time.monotonic() - self._since > self._limit:
-                    self._shut_down = True
-                    _shut_down_socket(self._watched)
-                    self._watched = None
-
-
-def _shut_down_socket(connection: psycopg.Connection) -> None:
-    with suppress(OSError, ValueError), socket.socket(fileno=os.dup(connection.fileno())) as duplicate:
-        duplicate.shutdown(socket.SHUT_RDWR)

@@ -10,18 +10,20 @@ and do not expire.
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, TypeVar
 from uuid import uuid4
 
 from streamling.connectors.postgres import config
-from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.connection import Server
 from streamling.connectors.postgres.connection_errors import connection_error
+from streamling.connectors.postgres.state_connections import StateConnections
 from streamling.connectors.postgres.state_ownership import PostgresOwnership
 from streamling.connectors.postgres.transient_errors import first_line, is_transient
 from streamling.errors import StreamlingError
+from streamling.plugins.shared import SharedResources
 from streamling.state.backend import (
     FencedError,
     StateBackend,
@@ -48,8 +50,15 @@ class PostgresState(StateBackend):
     is_shared: ClassVar[bool] = True
 
     def __init__(
-        self, namespace: str, settings: config.PostgresState, *, acquire_timeout: float = 5.0, create: bool = True
+        self,
+        namespace: str,
+        settings: config.PostgresState,
+        *,
+        acquire_timeout: float = 5.0,
+        create: bool = True,
+        shared: SharedResources | None = None,
     ) -> None:
+        """States with the same ``shared`` and equal settings use the same connections."""
         from psycopg import sql
 
         self._namespace = namespace
@@ -58,18 +67,20 @@ class PostgresState(StateBackend):
         self._instance = uuid4().hex
         self._claimed: frozenset[str] = frozenset()
         self._server = Server.of(settings, _SECTION)
-        self._has_connected = False
         self._ownership: PostgresOwnership | None = None
         self._is_exclusive = False
-        self._acquire_timeout = acquire_timeout
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
         table = checked_identifier(settings.state_table_name, "state_backend.postgres.state_table_name")
         self._table = sql.Identifier(self._schema, table)
-        self._statement_timeout_ms = int(acquire_timeout * 1000)
-        self._lock = threading.Lock()
-        self._connection: psycopg.Connection | None = None
+        self._shared = shared or SharedResources()
+        self._connections = _connections(self._shared, self._server, acquire_timeout)
+        self._is_closed = False
         if create:
-            self._run("be prepared", self._create)
+            try:
+                self._run("be prepared", self._create)
+            except BaseException:
+                self.close()
+                raise
 
     def exists(self) -> bool:
         """Return whether the table exists."""
@@ -129,13 +140,14 @@ class PostgresState(StateBackend):
         self._run("be written", lambda c: c.execute(query, (self._namespace,)))
 
     def close(self) -> None:
-        with self._lock:
-            self._disconnect()
         if self._ownership is not None:
             self._ownership.close()
+        if not self._is_closed:
+            self._is_closed = True
+            self._shared.release(self._connections)
 
     def lock(self, *, exclusive: bool) -> None:
-        self._ownership = self.ownership(self._settings, self._namespace, self._acquire_timeout, exclusive=exclusive)
+        self._ownership = _ownership(self._connections, self._settings, self._namespace, exclusive=exclusive)
         self._ownership.acquire()
         self._is_exclusive = exclusive
 
@@ -145,16 +157,18 @@ class PostgresState(StateBackend):
 
     @staticmethod
     def ownership(
-        settings: config.PostgresState, namespace: str, timeout: float, *, exclusive: bool
+        settings: config.PostgresState,
+        namespace: str,
+        timeout: float,
+        *,
+        exclusive: bool,
+        shared: SharedResources | None = None,
     ) -> PostgresOwnership:
         """Return the lock on the entries of a namespace, not acquired yet."""
-        return PostgresOwnership(
-            Server.of(settings, _SECTION),
-            f"{settings.state_schema_name}.{settings.state_table_name}",
-            namespace,
-            exclusive=exclusive,
-            timeout=timeout,
-        )
+        shared = shared or SharedResources()
+        connections = _connections(shared, Server.of(settings, _SECTION), timeout)
+        release = partial(shared.release, connections)
+        return _ownership(connections, settings, namespace, exclusive=exclusive, on_close=release)
 
     # ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -198,51 +212,9 @@ class PostgresState(StateBackend):
     # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _run(self, what: str, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
-        """Run ``work`` in one transaction. A connection that died while idle is silently replaced once."""
-        with self._translate_errors(what), self._locked():
-            connection, fresh = self._get_connection()
-            try:
-                return self._in_transaction(connection, work)
-            except Exception:
-                broken = connection.broken or connection.closed
-                if broken:
-                    self._disconnect()
-                if fresh or not broken:
-                    raise
-            # every statement here is idempotent: reads, upserts and deletes by key
-            return self._in_transaction(self._get_connection()[0], work)
-
-    def _in_transaction(self, connection: psycopg.Connection, work: Callable[[psycopg.Connection], ResultT]) -> ResultT:
-        with connection.transaction():
-            connection.execute("SELECT set_config('statement_timeout', %s, true)", (str(self._statement_timeout_ms),))
-            return work(connection)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        if not self._lock.acquire(timeout=self._acquire_timeout):
-            raise TimeoutError(f"the connection was busy for {self._acquire_timeout:g} s")
-        try:
-            yield
-        finally:
-            self._lock.release()
-
-    def _get_connection(self) -> tuple[psycopg.Connection, bool]:
-        if self._connection is not None:
-            return self._connection, False
-        self._connection = connect(
-            self._server,
-            application_name="streamling state",
-            connect_timeout=self._acquire_timeout,
-            # a server that disappears silently must not hang the shutdown
-            silence_timeout=self._acquire_timeout,
-        )
-        self._has_connected = True
-        return self._connection, True
-
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Run ``work`` in one transaction: every statement here is idempotent (reads, upserts and deletes by key)."""
+        with self._translate_errors(what):
+            return self._connections.run(work)
 
     def _table_exists(self, connection: psycopg.Connection) -> bool:
         name = f"{self._schema}.{self._settings.state_table_name}"
@@ -279,10 +251,29 @@ class PostgresState(StateBackend):
         try:
             yield
         except (psycopg.Error, TimeoutError) as error:
-            if (connection_failure := connection_error(error, self._server, connected=self._has_connected)) is not None:
+            connected = self._connections.has_connected
+            if (connection_failure := connection_error(error, self._server, connected=connected)) is not None:
                 raise connection_failure.context("state backend") from None
             raise StreamlingError(
                 f"the state table {self._schema}.{self._settings.state_table_name} at {self._server} cannot {what}: "
                 f"{first_line(error)}",
                 retriable=is_transient(error),
             ) from None  # the message contains all of its text
+
+
+def _connections(shared: SharedResources, server: Server, timeout: float) -> StateConnections:
+    return shared.acquire(StateConnections, lambda: StateConnections(server, timeout), server, timeout)
+
+
+def _ownership(
+    connections: StateConnections,
+    settings: config.PostgresState,
+    namespace: str,
+    *,
+    exclusive: bool,
+    on_close: Callable[[], object] = lambda: None,
+) -> PostgresOwnership:
+    table = f"{settings.state_schema_name}.{settings.state_table_name}"
+    return PostgresOwnership(
+        connections.locks, connections.server, table, namespace, exclusive=exclusive, on_close=on_close
+    )

@@ -38,6 +38,7 @@ class Writer:
             time_limit=2 * settings.statement_timeout_secs,
             idle_timeout=settings.pool_idle_timeout_secs,
             lifetime=settings.pool_max_lifetime_secs,
+            shared=context.shared,
         )
         self._error_translator = ErrorTranslator(table, server)
 

@@ -11,6 +11,7 @@ import pytest
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import Instance
+from streamling.connectors.kafka.group.lone_members import LoneMembers
 from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl
 from streamling.dev.topics import add_partitions, create_topic
 from streamling.errors import StreamlingError
@@ -45,6 +46,7 @@ class Members:
         self._spark = spark
         self._settings = {"bootstrap.servers": brokers}
         self.admin = KafkaAdmin(spark, self._settings)
+        self._lone = LoneMembers()
         self._made: list[Membership] = []
 
     def consumer(self, me: Instance, rebalance_timeout: float, partitions: RebalanceListener) -> GroupConsumer:
@@ -69,7 +71,7 @@ class Members:
 
         reader = reader or Reader()
         stream = StreamControl(reader.restart, reader.checkpoint)
-        member = Membership(connect, self.admin, group, me, stream, logging.getLogger("test"))
+        member = Membership(connect, self.admin, group, me, stream, logging.getLogger("test"), self._lone)
         member.start()
         self._made.append(member)
         return member
@@ -77,6 +79,7 @@ class Members:
     def close(self) -> None:
         for member in self._made:
             member.close()
+        self._lone.close()
         self.admin.close()
 
 

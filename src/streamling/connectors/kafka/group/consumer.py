@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 _LEAVE_SECONDS = 3
 #: seconds after which new partitions of the topic are detected at the latest
 _METADATA_AGE = 10
+#: The client wakes up this often to see whether a heartbeat is due; by default ten times a second, for every member.
+_ALONE = {"retry.backoff.ms": "1000", "metadata.max.age.ms": "300000"}
 
 
 class RebalanceListener(Protocol):
@@ -46,8 +48,9 @@ class GroupConsumer:
         rebalance_timeout: float,
         partitions: RebalanceListener,
         metadata: Callable[[], str] = str,
+        is_alone: bool = False,
     ) -> None:
-        """``metadata`` is stored with the committed offsets."""
+        """``metadata`` is stored with the committed offsets. With ``is_alone`` nothing waits for this member."""
         from pyspark.java_gateway import ensure_callback_server_started
 
         jvm: Any = spark._jvm
@@ -56,7 +59,8 @@ class GroupConsumer:
         self._jvm = jvm
         self._topic = topic
         self._metadata = metadata
-        properties = java_map(jvm, {**settings, **_settings(group, session_timeout, rebalance_timeout)})
+        own = _settings(group, session_timeout, rebalance_timeout) | (_ALONE if is_alone else {})
+        properties = java_map(jvm, {**settings, **own})
         deserializer = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
         self._consumer: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
             properties, deserializer, deserializer

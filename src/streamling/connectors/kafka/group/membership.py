@@ -1,4 +1,5 @@
-"""Membership in a consumer group: a thread that keeps the membership alive and tracks the assigned partitions.
+"""Membership in a consumer group: polls, which keeps the membership alive, and tracks the assigned partitions. A member
+that divides a topic with others has its own thread; those that read alone share one (`LoneMembers`).
 
 **Handing over.** When partitions move to another member, the group waits until the thread polls again. Before that, the
 stream stops after the current batch and a checkpoint stores everything that was delivered. So the next owner finds the
@@ -20,12 +21,18 @@ from typing import TypeVar
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import GroupConflict, Instance
+from streamling.connectors.kafka.group.lone_members import LoneMembers
 from streamling.errors import StreamlingError
+from streamling.threads import ContextThread
 
 ResultT = TypeVar("ResultT")
 
 #: seconds of one poll: delays commits, nothing else
-_POLL = 1.0
+_POLL = 5.0
+#: seconds of one poll of an instance that reads alone, and the pause after it: while the group changes, and otherwise
+_ALONE_POLL, _ALONE_CHANGE_PAUSE, _ALONE_PAUSE = 0.05, 0.2, 5.0
+#: seconds after a change in the group in which another one may follow
+_CHANGE = 10.0
 #: seconds before an instance that reads everything joins the group, to keep the start fast
 _ALONE_DELAY = 5.0
 #: seconds between two checks of a conflicting member that may be dead
@@ -66,7 +73,10 @@ class Membership(RebalanceListener):
         instance: Instance,
         stream: StreamControl,
         log: Logger,
+        lone: LoneMembers,
     ) -> None:
+        """``lone`` polls for this instance if it reads alone."""
+        self._lone = lone
         self._connect = connect
         self._admin = admin
         self._group = group
@@ -84,14 +94,21 @@ class Membership(RebalanceListener):
         #: time of the next conflict check, and start of the conflict
         self._next_check: float | None = None
         self._conflict_since: float | None = None
+        #: when the group has last changed
+        self._changed_at = time.monotonic()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"group {group.name}", daemon=True)
+        #: held while the consumer is used: it allows one thread at a time
+        self._polling = threading.Lock()
+        self._thread = ContextThread(self._run, f"group {group.name}")
 
     # ── for the source ──────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
         """Join the group; returns immediately."""
-        self._thread.start()
+        if self._instance.shares:
+            self._thread.start()
+        else:
+            self._lone.add(self._step, _ALONE_DELAY)
 
     def check(self) -> None:
         """Raise the error that ended the membership."""
@@ -121,6 +138,11 @@ class Membership(RebalanceListener):
             consumer.wakeup()
         if self._thread.ident is not None:
             self._thread.join(_END)
+        elif self._polling.acquire(timeout=_END):
+            try:
+                self._leave()
+            finally:
+                self._polling.release()
 
     # ── called by the group ─────────────────────────────────────────────────────────────────────────────────
 
@@ -132,7 +154,7 @@ class Membership(RebalanceListener):
                 self._assignment_count += 1
                 assignment[partition] = self._assignment_count
             self._assignment = assignment
-            self._next_check = time.monotonic()
+            self._changed_at = self._next_check = time.monotonic()
         if self._instance.shares and (partitions or first):
             self._stream.restart(0)
 
@@ -172,33 +194,48 @@ class Membership(RebalanceListener):
         if self._instance.shares:
             self._stream.restart(0)
 
-    # ── the thread ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── polling ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
+        """On the thread of a member that divides its topic with others."""
         try:
-            if self._instance.shares or not self._stopping.wait(_ALONE_DELAY):
-                self._poll_loop()
+            while not self._stopping.is_set():
+                self._poll(_POLL if self._next_check is None else _CHECK_INTERVAL)
         except Exception as error:
-            if not self._stopping.is_set():
-                self._handle_failure(StreamlingError.wrap(error, f"consumer group '{self._group.name}'"))
+            self._handle_failure(error)
         finally:
             self._leave()
 
-    def _poll_loop(self) -> None:
-        consumer = self._translate_errors(lambda: self._connect(self))
-        with self._lock:
-            self._consumer = consumer
-        while not self._stopping.is_set():
+    def _step(self) -> float | None:
+        """On the thread of all members that read alone: poll once. Returns the seconds until the next call, None for
+        none."""
+        with self._polling:
+            if self._stopping.is_set():
+                return None
             try:
-                self._translate_errors(lambda: consumer.poll(_POLL))
-                if offsets := self._to_commit():
-                    self._translate_errors(lambda: consumer.commit(offsets))
-                self._check_conflict()
-            except StreamlingError as error:
-                if not error.retriable:
-                    raise
-                self._log.debug("consumer group '%s': %s", self._group.name, error)
-                self._stopping.wait(_POLL)
+                self._poll(_ALONE_POLL)
+            except Exception as error:
+                self._handle_failure(error)
+                self._leave()
+                return None
+        is_settled = self._next_check is None and time.monotonic() - self._changed_at > _CHANGE
+        return _ALONE_PAUSE if is_settled else _ALONE_CHANGE_PAUSE
+
+    def _poll(self, seconds: float) -> None:
+        if (consumer := self._consumer) is None:
+            consumer = self._translate_errors(lambda: self._connect(self))
+            with self._lock:
+                self._consumer, self._changed_at = consumer, time.monotonic()
+        try:
+            self._translate_errors(lambda: consumer.poll(seconds))
+            if offsets := self._to_commit():
+                self._translate_errors(lambda: consumer.commit(offsets))
+            self._check_conflict()
+        except StreamlingError as error:
+            if not error.retriable:
+                raise
+            self._log.debug("consumer group '%s': %s", self._group.name, error)
+            self._stopping.wait(min(seconds, 1.0))
 
     def _translate_errors(self, ask: Callable[[], ResultT]) -> ResultT:
         return self._admin.translate_errors(self._instance.topic, ask)
@@ -228,7 +265,10 @@ class Membership(RebalanceListener):
         if now - self._conflict_since > self._group.session_timeout + _CHECK_INTERVAL:
             raise self._instance.conflict_error(self._group.name, conflicting_member)
 
-    def _handle_failure(self, error: StreamlingError) -> None:
+    def _handle_failure(self, cause: Exception) -> None:
+        if self._stopping.is_set():
+            return
+        error = StreamlingError.wrap(cause, f"consumer group '{self._group.name}'")
         if not self._instance.shares and not isinstance(error, GroupConflict):
             self._log.warning("cannot determine whether another instance is running: %s", error)
             return

@@ -8,6 +8,7 @@ from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import Instance
+from streamling.connectors.kafka.group.lone_members import LoneMembers
 from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl, format_partitions
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.reachable import check_reachable
@@ -102,10 +103,12 @@ class GroupAssignment:
                 rebalance_timeout=group.rebalance_timeout,
                 partitions=partitions,
                 metadata=offsets.metadata,
+                is_alone=not self.shares,
             )
 
         stream = StreamControl(context.restart_stream, context.checkpoint)
-        self._membership = Membership(connect, admin, group, instance, stream, context.log)
+        self._lone = context.shared.acquire(LoneMembers, LoneMembers)
+        self._membership = Membership(connect, admin, group, instance, stream, context.log, self._lone)
         self._membership.start()
 
     def position(self, position: Position) -> Position | None:
@@ -146,6 +149,7 @@ class GroupAssignment:
     def close(self) -> None:
         """Leave the group."""
         self._membership.close()
+        self._context.shared.release(self._lone)
         if self._uncommitted:
             self._admin.commit(self.name, self._offsets.topic, self._uncommitted, self._offsets.metadata())
 
