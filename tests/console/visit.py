@@ -55,6 +55,9 @@ class Visit:
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.errors.append(message.text)
 
+    def remember_request(self, request: Request) -> None:
+        self.finished.append(request)
+
     def largest_response(self) -> tuple[int, str]:
         """Bytes of the largest body as it was sent, and its address."""
         return max((request.sizes()["responseBodySize"], request.url) for request in self.finished)
@@ -79,7 +82,7 @@ def visiting(
     visit = Visit(page, address)
     page.on("console", visit.remember_error)
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
-    page.on("requestfinished", visit.finished.append)
+    page.on("requestfinished", visit.remember_request)
     page.on("dialog", lambda dialog: visit.errors.append(f"a script ran: {dialog.message}") or dialog.dismiss())
     if token is not None:
         page.add_init_script(f"sessionStorage.setItem('streamling.token', {json.dumps(token)})")

@@ -109,13 +109,11 @@ def test_other_namespaces_and_other_methods_see_nothing(clients, name):
 
 
 @pytest.fixture
-def tap(server: ServeProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("STREAMLING_TOKEN", TOKENS["viewer"])
-
+def tap(server: ServeProcess, tmp_path: Path):
     project = Project(tmp_path)
 
     def run(*args: str) -> Result:
-        return project.command("tap", *args, "--server", server.address)
+        return project.command("tap", *args, "--server", server.address, STREAMLING_TOKEN=TOKENS["viewer"])
 
     return run
 

@@ -75,7 +75,7 @@ def test_a_preview_that_cannot_start_is_explained(clients):
 @pytest.mark.parametrize(
     ("client", "definition", "query", "status", "message"),
     [
-        ("viewer", "", "", 403, "has the role viewer"),
+        ("viewer", "", "", 403, "forbidden"),
         ("operator", "nothing", "", 422, "is not a mapping"),
         ("operator", csv_to_print("${PRIVATE_SETTING}"), "", 422, "PRIVATE_SETTING"),
         ("operator", csv_to_print("x"), "rows=1001", 422, "rows"),

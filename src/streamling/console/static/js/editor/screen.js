@@ -111,11 +111,11 @@ function Form({ original, isNew }) {
     <${Fields} draft=${draft} change=${change} isNew=${isNew} />
     <div class="editing"><div class="card editor-card" ref=${holder} /><${Verdict} text=${draft.definition} result=${result} onGoTo=${(problem) => goTo(view.current, problem)} /></div>
     ${failure && html`<${ErrorBox} error=${failure} title="The pipeline was not saved" />`}
-    ${preview && html`<${PreviewCard} preview=${preview} onStop=${stopPreview} />`}
     <div class="form-actions"><span class="muted small">Ctrl+Space suggests fields and values. Tab leaves the editor.</span>
       <${Button} icon="play" disabled=${!draft.definition.trim() || isActive(preview)} onClick=${() => startPreview("/api/v1/preview", { definition: draft.definition, config: draft.config ?? {} })}>Preview<//>
       <a class="button" href=${isNew ? "#/" : pipelineLink(original)}>Cancel</a>
       <button type="submit" class="button primary" disabled=${isSaving || !draft.name || !draft.definition.trim() || result.problems?.length > 0}>${isNew ? "Create pipeline" : "Save and restart"}</button></div>
+    ${preview && html`<${PreviewCard} preview=${preview} onStop=${stopPreview} />`}
   </form>`;
 }
 
