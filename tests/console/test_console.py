@@ -169,6 +169,7 @@ def test_a_definition_can_be_tried_without_its_sinks(visit: Visit, fleet: Fleet)
 
     page.get_by_role("textbox", name="Pipeline file").click()
     page.keyboard.press("Control+A")
+    page.keyboard.press("Backspace")
     page.keyboard.insert_text(orders(fleet.data / "nothing"))
     page.get_by_role("button", name="Preview").click()
     expect(preview.get_by_role("alert")).to_contain_text("nothing", timeout=120_000)

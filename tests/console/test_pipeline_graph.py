@@ -84,6 +84,7 @@ def test_a_hundred_nodes_do_not_overlap_and_stay_inside_the_page(browser, spark)
     with watching(browser, spark, text) as visit:
         nodes = visit.page.locator(".node")
         expect(nodes).to_have_count(2 * HALF)
+        expect(visit.page.locator('[data-node="numbers"]')).to_be_in_viewport()
         boxes = visit.page.evaluate(
             "[...document.querySelectorAll('.node')].map((node) => {"
             " const box = node.getBoundingClientRect(); return [box.left, box.top, box.right, box.bottom]; })"

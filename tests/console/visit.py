@@ -37,7 +37,7 @@ class Visit:
 
     def check(self) -> None:
         """Raise if anything has gone wrong in the page."""
-        assert self.errors == []
+        assert self.errors == [], self.errors
 
     def violations(self) -> list[str]:
         """What axe finds on the current screen."""
