@@ -73,7 +73,7 @@ class WorkerProcess:
                     report, admin = self._handle.report(), self._handle.admin
                     if report.phase is Phase.ENDED:
                         reason = report.error or "the preview was replaced by another one"
-                        raise StreamlingError(reason, remedy=report.remedy or None)
+                        raise StreamlingError.user(reason, remedy=report.remedy or None)
                     if admin is not None:
                         return admin
                     await self._changed.wait()
@@ -81,4 +81,4 @@ class WorkerProcess:
             raise StreamlingError(f"the preview was not ready after {_START_SECONDS:g} s") from None
 
     async def stop(self) -> None:
-        self._handle.kill()
+        self._handle.discard()

@@ -119,6 +119,11 @@ class ProcessHandle:
         with suppress(OSError):
             self._process.kill()
 
+    def discard(self) -> None:
+        """End the process of a preview: there is nothing to store."""
+        self._report = Report(Phase.ENDED)
+        self.kill()
+
     def _send(self, command: dict[str, Any]) -> None:
         assert self._process.stdin is not None
         with suppress(OSError, ValueError):  # it has ended, which its reader notices
@@ -148,6 +153,8 @@ class ProcessHandle:
             with self._answers:
                 self._answered[event["checkpoint"]] = event["complete"]
                 self._answers.notify_all()
+            return
+        if self._report.phase is Phase.ENDED:  # discarded in the meantime
             return
         report = event["report"]
         self._measures = Measures(**event["measures"])
