@@ -209,13 +209,13 @@ def _run(
 
 
 def _become_preview() -> None:
-    """Take no CPU time from pipelines that run, and end with the process that started this one."""
+    """Let pipelines that run come first, and end with the process that started this one."""
 
     def end_with_parent() -> None:
         sys.stdin.buffer.read()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    os.nice(10)
+    os.nice(5)
     threading.Thread(target=end_with_parent, name="end with parent", daemon=True).start()
 
 

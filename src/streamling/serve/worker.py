@@ -50,7 +50,7 @@ class Worker:
         self._runtime = SharedRuntime(applications, self._spark)
         self._is_preview = spec.preview_rows is not None
         if self._is_preview:
-            os.nice(10)  # before the JVM starts: a preview takes no CPU time from pipelines
+            os.nice(5)  # before the JVM starts: pipelines come first
         self._handle: PipelineHandle = self._runtime.load(spec, self._changed.set)
 
     def run(self) -> None:
