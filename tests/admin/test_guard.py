@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 import pytest
 from starlette.responses import PlainTextResponse
 
-from streamling.admin.guard import Guard
+from streamling.admin.guard import guarded_by_token
 from streamling.admin.server import create_server, listen
 from streamling.config import AppConfig
 from tests.harness.pipelines import eventually
@@ -20,7 +20,7 @@ TOKEN = "correct-horse-battery"
 
 @contextmanager
 def serving(token: str | None = None) -> Iterator[int]:
-    server = create_server(Guard(PlainTextResponse("rows"), token=token))
+    server = create_server(guarded_by_token(PlainTextResponse("rows"), token))
     with listen(AppConfig(admin_api_port=0)) as listening:
         thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
         thread.start()

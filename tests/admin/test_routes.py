@@ -108,7 +108,7 @@ def test_a_wrong_request_for_live_data_is_one_sentence(served, query, message):
     _, api = served
     status, answer = api.ask(f"/admin/live-data?{query}")
     assert status == 400
-    assert message in answer["error"]
+    assert message in answer["error"]["message"]
 
 
 def test_a_number_that_is_none_is_refused(served):

@@ -119,3 +119,23 @@ def test_a_wrong_request_is_answered_with_its_errors(server, text, query, messag
         urllib.request.urlopen(request, timeout=60)
     assert error.value.code == 422
     assert message in error.value.read().decode()
+
+
+def test_a_preview_ends_with_the_process_that_started_it(tmp_path):
+    project = Project(tmp_path)
+    project.write("pipeline.yaml", PIPELINE.replace("{type: bounded}", "{type: continuous}"))
+    project.write("config.yaml", "preview_tolerant_mode: true\nadmin_api_enabled: false\n")
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            command_line("run", "pipeline.yaml", "--read-only"), cwd=tmp_path, env=command_environment(), stderr=err,
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+    try:
+        eventually(lambda: "is running" in (tmp_path / "err").read_text(), 120)
+        assert process.poll() is None
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.wait()

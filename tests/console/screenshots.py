@@ -139,6 +139,18 @@ def _editor(visit: Visit) -> None:
     expect(page.get_by_text("1 problem")).to_be_visible()
 
 
+def _preview(visit: Visit) -> None:
+    page = visit.open("#/pipelines/default/orders-to-partner/edit")
+    expect(page.get_by_text("No problems found.")).to_be_visible()
+    page.get_by_role("button", name="Preview").click()
+    preview = page.get_by_role("region", name="Preview")
+    expect(preview.get_by_role("region", name="Rows of rated")).to_be_visible(timeout=120_000)
+    page.wait_for_timeout(2_000)
+    preview.scroll_into_view_if_needed()
+    preview.evaluate("(card) => card.scrollIntoView({ block: 'start' })")
+    page.evaluate("scrollBy(0, -120)")
+
+
 def _save(page: Page, name: str) -> None:
     page.screenshot(path=_IMAGES / f"console-{name}.png")
 
@@ -155,6 +167,8 @@ def _take_all(started: Browser, address: str) -> None:
         _save(visit.page, "epochs")
         _editor(visit)
         _save(visit.page, "editor")
+        _preview(visit)
+        _save(visit.page, "preview")
     with visiting(started, address, width=1280, height=860, scheme="dark") as visit:
         _pipeline(visit)
         _save(visit.page, "dark")

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.console import single_run
 from tests.console.chromium import browser as started_browser
-from tests.console.fleet import CROWD, OPERATOR, SCRIPT, Fleet, start
+from tests.console.fleet import CROWD, OPERATOR, SCRIPT, Fleet, orders, start
 from tests.console.single_run import running
 from tests.console.visit import Visit, visiting
 
@@ -150,6 +150,30 @@ def test_a_pipeline_is_created_changed_and_deleted(visit: Visit, fleet: Fleet) -
     expect(row(page, "orders")).to_be_visible()
     fleet.server.eventually(lambda: fleet.operator.state("letters") == "absent")
     expect(row(page, "letters")).to_have_count(0)
+
+
+def test_a_definition_can_be_tried_without_its_sinks(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/new")
+    page.get_by_role("textbox", name="Pipeline file").click()
+    page.keyboard.insert_text(orders(fleet.data))
+    expect(page.get_by_text("No problems found.")).to_be_visible()
+    page.get_by_role("button", name="Preview").click()
+    preview = page.get_by_role("region", name="Preview")
+    table = preview.get_by_role("region", name="Rows of large_orders")
+    expect(table.get_by_role("row", name=re.compile("insert.*Mei Tanaka"))).to_be_visible(timeout=120_000)
+    preview.get_by_role("button", name="Stop").click()
+    expect(preview.get_by_role("status")).to_contain_text("Nothing was written")
+    expect(preview.get_by_role("heading", name="rated")).to_contain_text("script transform")
+    expect(table.get_by_text(SCRIPT, exact=True)).to_be_visible()
+    assert page.locator("img[src=x]").count() == 0
+    assert visit.violations() == []
+
+    page.get_by_role("textbox", name="Pipeline file").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Backspace")
+    page.keyboard.insert_text(orders(fleet.data / "nothing"))
+    page.get_by_role("button", name="Preview").click()
+    expect(preview.get_by_role("alert")).to_contain_text("nothing", timeout=120_000)
 
 
 def test_a_change_by_somebody_else_is_not_overwritten(visit: Visit, fleet: Fleet) -> None:
@@ -309,7 +333,8 @@ def test_five_hundred_pipelines_need_few_rows_and_small_responses(browser: Brows
         fleet.crowd.post("/pipelines/crowd/p123/resume")
         expect(row(page, "p123")).to_contain_text("running")
         assert page.evaluate("window.isSamePage")
-        assert max(visit.sizes, key=lambda size: size[1])[1] <= LARGEST
+        assert visit.largest_response()[0] <= LARGEST, visit.largest_response()
+        assert any("/api/v1/pipelines?" in request.url for request in visit.finished)
 
 
 # ── a single run ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -334,4 +359,10 @@ def test_a_single_run_shows_its_pipeline_directly(browser: Browser, tmp_path: Pa
         expect(page.get_by_role("cell", name="9007199254740993")).to_be_visible()
         page.get_by_role("tab", name="Epochs").click()
         expect(page.get_by_role("row", name=re.compile("out acknowledged"))).to_be_visible()
+        page.get_by_role("button", name="Preview").click()
+        preview = page.get_by_role("region", name="Preview")
+        rows_of_orders = preview.get_by_role("region", name="Rows of orders")
+        expect(rows_of_orders.get_by_role("cell", name="9007199254740993")).to_be_visible(timeout=120_000)
+        preview.get_by_role("button", name="Stop").click()
+        expect(preview.get_by_role("status")).to_contain_text("stopped")
         assert visit.violations() == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
 
 _AXE = (Path(__file__).with_name("vendor") / "axe.min.js").read_text(encoding="utf-8")
 #: machines under load are slow, and everything here waits for a condition
@@ -28,8 +28,8 @@ class Visit:
     address: str
     #: errors in the browser's console, which include violations of the content security policy
     errors: list[str] = field(default_factory=list)
-    #: size of each response by its path
-    sizes: list[tuple[str, int]] = field(default_factory=list)
+    #: requests whose responses have arrived
+    finished: list[Request] = field(default_factory=list)
 
     def open(self, fragment: str = "") -> Page:
         self.page.goto(f"{self.address}/console/{fragment}")
@@ -37,7 +37,7 @@ class Visit:
 
     def check(self) -> None:
         """Raise if anything has gone wrong in the page."""
-        assert self.errors == []
+        assert self.errors == [], self.errors
 
     def violations(self) -> list[str]:
         """What axe finds on the current screen."""
@@ -55,10 +55,12 @@ class Visit:
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.errors.append(message.text)
 
-    def remember_size(self, response: Response) -> None:
-        length = response.headers.get("content-length")
-        if length is not None:
-            self.sizes.append((response.url, int(length)))
+    def remember_request(self, request: Request) -> None:
+        self.finished.append(request)
+
+    def largest_response(self) -> tuple[int, str]:
+        """Bytes of the largest body as it was sent, and its address."""
+        return max((request.sizes()["responseBodySize"], request.url) for request in self.finished)
 
 
 @contextmanager
@@ -80,7 +82,7 @@ def visiting(
     visit = Visit(page, address)
     page.on("console", visit.remember_error)
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
-    page.on("response", visit.remember_size)
+    page.on("requestfinished", visit.remember_request)
     page.on("dialog", lambda dialog: visit.errors.append(f"a script ran: {dialog.message}") or dialog.dismiss())
     if token is not None:
         page.add_init_script(f"sessionStorage.setItem('streamling.token', {json.dumps(token)})")

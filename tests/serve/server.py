@@ -9,7 +9,8 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,19 @@ class Client:
             return Answer(response.status, response.headers, response.read().decode())
         finally:
             connection.close()
+
+    @contextmanager
+    def stream(self, path: str, body: Any = None) -> Iterator[http.client.HTTPResponse]:
+        """The response to a request whose answer may not end; with ``body`` a POST."""
+        sent = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        with closing(http.client.HTTPConnection(urlsplit(self.address).netloc, timeout=120)) as connection:
+            if body is None:
+                connection.request("GET", f"/api/v1{path}", headers=sent)
+            else:
+                sent["Content-Type"] = "application/json"
+                connection.request("POST", f"/api/v1{path}", json.dumps(body).encode(), sent)
+            with connection.getresponse() as response:
+                yield response
 
     def get(self, path: str, **options: Any) -> Answer:
         return self.request("GET", path, **options)

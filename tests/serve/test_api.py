@@ -403,6 +403,6 @@ def test_the_description_lists_every_path(client):
         for path in (
             *("/pipelines", "/pipelines/{namespace}/{name}", "/pipelines/{namespace}/{name}/{action}"),
             *("/pipelines/{namespace}/{name}/ready", "/pipelines/{namespace}/{name}/logs"),
-            *("/validate", "/secrets", "/secrets/{name}", "/audit"),
+            *("/validate", "/preview", "/secrets", "/secrets/{name}", "/audit"),
         )
     }

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from streamling.admin.guard import MAX_BODY_BYTES
 from streamling.serve.access import Access, RateLimit
 from streamling.serve.config import Serve, Token
-from streamling.serve.guard import MAX_BODY_BYTES, Guard
+from streamling.serve.guard import guarded
 
 TOKEN = "a-token-of-some-length"
 HOST = ("host", "127.0.0.1:4195")
@@ -36,7 +37,7 @@ def ask(
 ) -> tuple[int, Any]:
     settings = Serve(tokens={"ci": Token(value=SecretStr(TOKEN))} if options.get("tokens") else {})
     limit = options.get("limit") or RateLimit(Serve(requests_per_minute=600))
-    guard = Guard(echo, Access.of(settings), limit, frozenset({"127.0.0.1", "localhost", "[::1]", "api.example"}))
+    guard = guarded(echo, Access.of(settings), limit, frozenset({"127.0.0.1", "localhost", "[::1]", "api.example"}))
     waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     waiting.append({"type": "http.request", "body": b"", "more_body": False})
     sent: list[Any] = []

@@ -10,8 +10,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from streamling.admin.guard import Guard
-from streamling.admin.routes import pipeline_routes
+from streamling.admin.guard import guarded_by_token
+from streamling.admin.routes import Preview, pipeline_routes, preview_route
 from streamling.config import AppConfig
 from streamling.console import mount_console
 from streamling.output.redaction import redact
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from streamling.runtime.observed import ObservedRun
 
 
-def create_application(run: ObservedRun, config: AppConfig, logs: LogBook) -> ASGIApp:
-    """Probes, metrics, and the routes of the pipeline under `/admin`."""
+def create_application(run: ObservedRun, config: AppConfig, logs: LogBook, preview: Preview | None = None) -> ASGIApp:
+    """Probes, metrics, and the routes of the pipeline under `/admin`; with ``preview`` also one that starts it."""
 
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})
@@ -35,16 +35,18 @@ def create_application(run: ObservedRun, config: AppConfig, logs: LogBook) -> AS
         text = exposition(run.measurements(), {"service_instance_id": config.application_id})
         return PlainTextResponse(redact(text), media_type="text/plain; version=0.0.4")
 
-    book = logs, config.application_id
+    routes = pipeline_routes(run, logs, config.application_id)
+    if preview is not None:
+        routes.append(preview_route(preview))
     application = Starlette(
         routes=[
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
-            Mount("/admin", routes=pipeline_routes(lambda request: run, lambda request: book)),
+            Mount("/admin", routes=routes),
         ]
     )
     mount_console(application, "pipeline")
     token = config.admin_api_token
     secret = None if token is None else token.get_secret_value()
-    return Guard(application, token=secret)
+    return guarded_by_token(application, secret)

@@ -64,11 +64,9 @@ class AdminClient:
 
 
 def _reported(body: Any) -> StreamlingError:
-    """An error as the API describes it, or `streamling serve` does."""
-    message, remedy = body["error"], body.get("remedy")
-    if isinstance(message, dict):
-        message, remedy = message["message"], message.get("remedy")
-    return StreamlingError.user(str(message), remedy=remedy)
+    """An error as the API describes it."""
+    error = body["error"]
+    return StreamlingError.user(str(error["message"]), remedy=error["remedy"])
 
 
 def _refused(response: HTTPResponse, where: str) -> StreamlingError:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from starlette.concurrency import run_in_threadpool
 
 from streamling.admin.events import KEEP_ALIVE_SECONDS, event
+from streamling.admin.guard import error_body
 from streamling.admin.pipeline import ObservedPipeline
 from streamling.errors import StreamlingError
 from streamling.observe.row_filter import RowFilter
@@ -32,6 +33,8 @@ class LiveDataRequest:
     selection: RowFilter
     #: rows per second and node; None: those that are kept
     per_second: float | None
+    #: whether rows that are kept come in the order in which they passed the node; otherwise the newest comes first
+    oldest_first: bool
 
     @classmethod
     def of(cls, pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> LiveDataRequest:
@@ -45,7 +48,7 @@ class LiveDataRequest:
         for name in names:
             if (columns := pipeline.columns(name)) is not None:
                 selection.check(columns)
-        return cls(names, selection, _per_second(parameters.get("per_second")))
+        return cls(names, selection, _per_second(parameters.get("per_second")), _oldest_first(parameters.get("order")))
 
 
 def _check_node(pipeline: ObservedPipeline, name: str) -> None:
@@ -73,6 +76,12 @@ def _per_second(text: str | None) -> float | None:
     return number
 
 
+def _oldest_first(text: str | None) -> bool:
+    if text not in (None, "newest_first", "oldest_first"):
+        raise StreamlingError.user(f"the parameter 'order' is '{text}', which is neither newest_first nor oldest_first")
+    return text == "oldest_first"
+
+
 def live_data(pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> AsyncIterator[str]:
     """The events that answer a request; raises if it is invalid."""
     return _events(pipeline, LiveDataRequest.of(pipeline, parameters))
@@ -84,7 +93,7 @@ async def _events(pipeline: ObservedPipeline, request: LiveDataRequest) -> Async
         async for text in _rows(pipeline, request):
             yield text
     except StreamlingError as error:
-        yield event("error", {"error": str(error), "remedy": error.remedy})
+        yield event("error", error_body("invalid", str(error), error.remedy))
 
 
 async def _rows(pipeline: ObservedPipeline, request: LiveDataRequest) -> AsyncIterator[str]:
@@ -92,8 +101,9 @@ async def _rows(pipeline: ObservedPipeline, request: LiveDataRequest) -> AsyncIt
     with rows.listening(request.nodes, per_second=request.per_second, whole=request.selection.selects) as listener:
         yield ": rows follow\n\n"
         for name in request.nodes:
-            for batch in rows.stored(name):
-                for text in await run_in_threadpool(_texts, name, batch, request, newest_first=True):
+            newest_first = not request.oldest_first
+            for batch in rows.stored(name)[:: 1 if newest_first else -1]:
+                for text in await run_in_threadpool(_texts, name, batch, request, newest_first=newest_first):
                     yield text
         while True:
             ended = pipeline.has_ended

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from streamling.admin.events import log_lines, topology_events
+from streamling.admin.guard import error_body
 from streamling.admin.live_data import live_data
 from streamling.admin.pipeline import ObservedPipeline
 from streamling.errors import StreamlingError
@@ -19,61 +20,73 @@ from streamling.observe.epochs import CAPACITY as EPOCHS
 from streamling.telemetry.log_book import CAPACITY as LOG_RECORDS
 from streamling.telemetry.log_book import LogBook
 
-#: finds the pipeline that a request is about; raises `StreamlingError.user` if there is none
-Find = Callable[[Request], ObservedPipeline]
+#: starts a preview with the parameters of a request and returns its events
+Preview = Callable[[Mapping[str, str]], Awaitable[AsyncIterator[str]]]
 
 
-def pipeline_routes(find: Find, logs: Callable[[Request], tuple[LogBook, str]] | None = None) -> list[Route]:
-    """All routes of a pipeline, relative to its base path. ``logs`` gives the log book and the pipeline's name in it;
-    without it there is no route for logs."""
+def reading_routes(pipeline: ObservedPipeline) -> list[Route]:
+    """The routes that show what a pipeline does, relative to its base path."""
 
     async def topology(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(find(request).topology))
+        return JSONResponse(await run_in_threadpool(pipeline.topology))
 
     async def events(request: Request) -> Response:
-        return _stream(topology_events(find(request)))
+        return _stream(topology_events(pipeline))
 
     async def epochs(request: Request) -> Response:
-        return JSONResponse(find(request).epochs(_number(request, "limit", EPOCHS, EPOCHS)))
+        return JSONResponse(pipeline.epochs(_number(request, "limit", EPOCHS, EPOCHS)))
 
     async def error(request: Request) -> Response:
-        found = find(request).error()
+        found = pipeline.error()
         return Response(status_code=204) if found is None else JSONResponse(found)
 
     async def dead_letters(request: Request) -> Response:
         node = request.query_params.get("node") or None
-        return JSONResponse(find(request).dead_letters(node, _number(request, "limit", LETTERS, LETTERS)))
+        return JSONResponse(pipeline.dead_letters(node, _number(request, "limit", LETTERS, LETTERS)))
 
     async def rows(request: Request) -> Response:
-        return _stream(live_data(find(request), request.query_params))
+        return _stream(live_data(pipeline, request.query_params))
 
-    def command(name: str) -> Callable[[Request], Any]:
-        async def run(request: Request) -> Response:
-            await run_in_threadpool(getattr(find(request), name))
-            return JSONResponse({"accepted": name}, 202)
-
-        return run
-
-    routes = [
+    return [
         Route("/topology", _answered(topology)),
         Route("/topology/events", _answered(events)),
         Route("/epochs", _answered(epochs)),
         Route("/error", _answered(error)),
         Route("/dead-letters", _answered(dead_letters)),
         Route("/live-data", _answered(rows)),
-        *(Route(f"/{name}", _answered(command(name)), methods=["POST"]) for name in ("pause", "resume", "checkpoint")),
     ]
-    if logs is None:
-        return routes
+
+
+def pipeline_routes(pipeline: ObservedPipeline, logs: LogBook, name: str) -> list[Route]:
+    """All routes of a pipeline, whose log is that of ``name``."""
+
+    def command(action: str) -> Callable[[Request], Any]:
+        async def run(request: Request) -> Response:
+            await run_in_threadpool(getattr(pipeline, action))
+            return JSONResponse({"accepted": action}, 202)
+
+        return run
 
     async def log(request: Request) -> Response:
-        pipeline, (book, name) = find(request), logs(request)
         tail = _number(request, "tail", 100, LOG_RECORDS)
         follow = request.query_params.get("follow", "").lower() in ("1", "true", "yes")
-        lines = log_lines(book, name, tail, lambda: follow and not pipeline.has_ended)
+        lines = log_lines(logs, name, tail, lambda: follow and not pipeline.has_ended)
         return StreamingResponse(lines, media_type="application/x-ndjson")
 
-    return [*routes, Route("/logs", _answered(log))]
+    return [
+        *reading_routes(pipeline),
+        Route("/logs", _answered(log)),
+        *(Route(f"/{each}", _answered(command(each)), methods=["POST"]) for each in ("pause", "resume", "checkpoint")),
+    ]
+
+
+def preview_route(preview: Preview) -> Route:
+    """The route that starts a preview."""
+
+    async def start(request: Request) -> Response:
+        return _stream(await preview(request.query_params))
+
+    return Route("/preview", _answered(start), methods=["POST"])
 
 
 def _stream(events: Any) -> StreamingResponse:
@@ -94,8 +107,8 @@ def _answered(handle: Callable[[Request], Any]) -> Callable[[Request], Any]:
         try:
             response: Response = await handle(request)
         except StreamlingError as error:
-            status = 400 if not error.internal else 503
-            return JSONResponse({"error": str(error), "remedy": error.remedy}, status)
+            status, code = (503, "unavailable") if error.internal else (400, "invalid")
+            return JSONResponse(error_body(code, str(error), error.remedy), status)
         return response
 
     return answer

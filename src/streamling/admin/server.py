@@ -39,12 +39,20 @@ class AdminServer:
     """The server of one run."""
 
     def __init__(
-        self, observe: Callable[[], ObservedRun], config: AppConfig, file: str, logs: LogBook, *, bounded: bool
+        self,
+        observe: Callable[[], ObservedRun],
+        config: AppConfig,
+        config_name: str | None,
+        file: str,
+        logs: LogBook,
+        *,
+        bounded: bool,
     ) -> None:
         """``bounded``: the run ends by itself."""
         self._bounded = bounded
         self._observe = observe
         self._config = config
+        self._config_name = config_name
         self._file = file
         self._logs = logs
         self._first_rows = threading.Event()
@@ -83,9 +91,11 @@ class AdminServer:
 
     def _answer(self, listening: socket.socket) -> None:
         from streamling.admin.application import create_application
+        from streamling.admin.file_previews import FilePreviews
 
         host, port = listening.getsockname()[:2]
-        self._server = create_server(create_application(self._observe(), self._config, self._logs))
+        preview = partial(FilePreviews(self._config, self._config_name).open_file, self._file)
+        self._server = create_server(create_application(self._observe(), self._config, self._logs, preview))
         if self._ended.is_set():
             return
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -114,14 +124,15 @@ def listen(config: AppConfig) -> socket.socket:
     """A socket on the port of the configuration. If no port is configured and the default one is taken, another one is
     used, so that several runs work on one machine."""
     try:
-        return _bound(config.admin_api_host, config.admin_api_port)
+        return bound(config.admin_api_host, config.admin_api_port)
     except OSError:
         if "admin_api_port" in config.model_fields_set:
             raise
-    return _bound(config.admin_api_host, 0)
+    return bound(config.admin_api_host, 0)
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -147,12 +158,14 @@ def _observed(run: PipelineRun, session: SparkSession, config: AppConfig) -> Obs
 
 
 @contextmanager
-def admin_server(run: PipelineRun, session: SparkSession, config: AppConfig) -> Iterator[AdminServer]:
+def admin_server(
+    run: PipelineRun, session: SparkSession, config: AppConfig, config_name: str | None = None
+) -> Iterator[AdminServer]:
     """The server of ``run`` while the block runs, unless the configuration turns it off."""
     logs = LogBook()
     logging.getLogger("streamling").addHandler(logs)
     observe = partial(_observed, run, session, config)
-    server = AdminServer(observe, config, run.pipeline.file, logs, bounded=run.bounded)
+    server = AdminServer(observe, config, config_name, run.pipeline.file, logs, bounded=run.bounded)
     if config.admin_api_enabled:
         server.start_soon()
     try:

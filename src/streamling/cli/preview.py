@@ -76,8 +76,7 @@ def preview(
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
         level = config.log_level if "log_level" in config.model_fields_set else "warn"
         configure_logging(config.log_format, "debug" if debug else level)
-        config = _preview_config(config, rows)
-        run = _prepared(config, pipeline_file, resources, shutdown, debug=debug)
+        run = _prepared(config, pipeline_file, rows, resources, shutdown, debug=debug)
         unknown = sorted(set(nodes) - {node.name for node in run.pipeline})
         if unknown:
             raise click.UsageError(f"there is no node '{unknown[0]}' in {run.pipeline.file}")
@@ -89,16 +88,8 @@ def preview(
     return ExitCode.OK
 
 
-def _preview_config(config: AppConfig, rows: int) -> AppConfig:
-    inspect = config.live_data_inspect.model_copy(
-        update={"records_per_topology_node": rows, "refresh_in_secs": float("inf")}
-    )
-    update = {"live_data_inspect": inspect, "live_data_inspect_enabled": True}
-    return config.model_copy(update=update)
-
-
 def _prepared(
-    config: AppConfig, pipeline_file: str | None, resources: ExitStack, shutdown: Shutdown, *, debug: bool
+    config: AppConfig, pipeline_file: str | None, rows: int, resources: ExitStack, shutdown: Shutdown, *, debug: bool
 ) -> PipelineRun:
     """A run that is ready to start."""
     from streamling.cli.run import start_spark
@@ -109,7 +100,7 @@ def _prepared(
     app = App.of(config)
     file = pipeline_file or str(config.pipeline_definition_location)
     pipeline = app.preview_pipeline(file)
-    run = app.for_preview().run(pipeline, MemoryState(), read_only=True)
+    run = app.for_preview(rows).run(pipeline, MemoryState(), read_only=True)
     runtime = start_spark(config, resources, shutdown, Timings(), run.operator_classes.spark_packages, debug=debug)
     run.check_without_spark()
     run.analyse(runtime.session())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -151,6 +152,8 @@ def _run(
     from streamling.telemetry.logging import configure_logging
     from streamling.telemetry.reporting import is_reported, reporting_metrics
 
+    if read_only:
+        _become_preview()
     shutdown, timings = process.shutdown, process.timings
     with timings.phase("read the configuration"):
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
@@ -199,10 +202,21 @@ def _run(
             with (
                 reporting_metrics(run.metrics, config, metrics_file, os.environ),
                 reporting_traces(run.observer.epochs, config, os.environ),
-                admin_server(run, session, config) as admin,
+                admin_server(run, session, config, config_name) as admin,
             ):
                 _flow(run, runtime, timings, config, admin)
     return ExitCode.OK
+
+
+def _become_preview() -> None:
+    """Let pipelines that run come first, and end with the process that started this one."""
+
+    def end_with_parent() -> None:
+        sys.stdin.buffer.read()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    os.nice(5)
+    threading.Thread(target=end_with_parent, name="end with parent", daemon=True).start()
 
 
 def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -> WorkerCheck | None:

@@ -86,8 +86,12 @@ class App:
         """The pipeline in ``file`` with sinks that discard their rows."""
         if not (text := _text(file)):
             return self.pipeline(file)  # which reports why
+        return self.parse(self.without_sinks(text), file)
+
+    def without_sinks(self, text: str) -> str:
+        """The pipeline ``text`` with sinks that discard their rows."""
         self.plugins.load_named(text)  # whether a node has an output depends on its type
-        return self.parse(without_sinks(text, self.registry), file)
+        return without_sinks(text, self.registry)
 
     def parse(self, text: str, file: str) -> Pipeline:
         """The pipeline in ``text``; errors name ``file``."""
@@ -140,10 +144,15 @@ class App:
             self, config=self.config.model_copy(update={"application_id": identity}), is_named_after_file=True
         )
 
-    def for_preview(self) -> App:
-        """The same with a name of its own: state and consumer groups of the pipeline are neither read nor changed."""
-        name = f"preview-{uuid4().hex[:12]}"
-        return replace(self, config=self.config.model_copy(update={"application_id": name}))
+    def for_preview(self, rows: int | None = None) -> App:
+        """The same with a name of its own: state and consumer groups of the pipeline are neither read nor changed. With
+        ``rows``, so many rows of every node are kept, the first ones."""
+        update: dict[str, Any] = {"application_id": f"preview-{uuid4().hex[:12]}"}
+        if rows is not None:
+            kept = {"records_per_topology_node": rows, "refresh_in_secs": float("inf")}
+            update["live_data_inspect"] = self.config.live_data_inspect.model_copy(update=kept)
+            update["live_data_inspect_enabled"] = True
+        return replace(self, config=self.config.model_copy(update=update))
 
     def without_waiting(self) -> App:
         """The same for checks: unreachable systems are reported immediately."""

@@ -7,9 +7,11 @@ from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Body, FastAPI, Path, Query
-from fastapi.responses import JSONResponse
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import JSONResponse, StreamingResponse
 
 from streamling import __version__
+from streamling.admin.previews import MOST_ROWS, MOST_SECONDS, PreviewLimits
 from streamling.console import mount_console
 from streamling.output.redaction import add_secrets
 from streamling.serve.api_access import Admin, Operator
@@ -19,6 +21,7 @@ from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.model import Specification
 from streamling.serve.observation import observation_routes
+from streamling.serve.preview import DefinitionPreviews
 from streamling.serve.schemas import (
     AuditList,
     AuditObject,
@@ -34,7 +37,12 @@ PREFIX = "/api/v1"
 SecretName = Annotated[str, Path(pattern="^[A-Za-z_][A-Za-z0-9_.-]{0,127}$")]
 
 
-def create_api(control: ControlPlane, is_ready: Callable[[], bool], is_stopping: Callable[[], bool]) -> FastAPI:
+def create_api(
+    control: ControlPlane,
+    previews: DefinitionPreviews,
+    is_ready: Callable[[], bool],
+    is_stopping: Callable[[], bool],
+) -> FastAPI:
     """The application; ``is_ready`` answers `/readyz`, ``is_stopping`` ends requests that follow something."""
     api = FastAPI(
         title="Streamling",
@@ -46,7 +54,7 @@ def create_api(control: ControlPlane, is_ready: Callable[[], bool], is_stopping:
     )
     add_error_handlers(api)
     api.include_router(pipeline_routes(control, is_stopping), prefix=PREFIX)
-    api.include_router(_others(control), prefix=PREFIX)
+    api.include_router(_others(control, previews), prefix=PREFIX)
     api.router.routes.append(observation_routes(control, PREFIX))
     mount_console(api, "fleet")
 
@@ -62,7 +70,7 @@ def create_api(control: ControlPlane, is_ready: Callable[[], bool], is_stopping:
     return api
 
 
-def _others(control: ControlPlane) -> APIRouter:
+def _others(control: ControlPlane, previews: DefinitionPreviews) -> APIRouter:
     router = APIRouter()
 
     @router.post("/validate", tags=["pipelines"])
@@ -70,6 +78,19 @@ def _others(control: ControlPlane) -> APIRouter:
         """Check a definition without creating a pipeline."""
         problems = control.problems(Specification(definition=body.definition, config=body.config))
         return Verdict(is_valid=not problems, problems=problems)
+
+    @router.post("/preview", tags=["pipelines"], response_class=StreamingResponse)
+    async def preview(
+        principal: Operator,
+        body: Annotated[DefinitionBody, Body()],
+        duration_seconds: Annotated[float, Query(gt=0, le=MOST_SECONDS)] = 30.0,
+        rows: Annotated[int, Query(ge=1, le=MOST_ROWS)] = 20,
+    ) -> StreamingResponse:
+        """Run a definition without its sinks, in a process of its own, and send rows of every node as server-sent
+        events: `nodes` first, then rows, `error` if the pipeline has failed, and `end`."""
+        events = await previews.open(principal.name, body, PreviewLimits(duration_seconds, rows))
+        await run_in_threadpool(control.catalogue.audit.record, "preview", principal.name, "")
+        return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     @router.get("/secrets", tags=["secrets"])
     def list_secrets(principal: Admin) -> SecretList:

@@ -13,6 +13,7 @@ from typing import Any
 from streamling.config import AppConfig, load_config
 from streamling.document.loader import load_yaml
 from streamling.errors import InvalidPipeline, Problem
+from streamling.pipeline.model import Pipeline
 from streamling.plugins.shared import SharedResources
 from streamling.runtime.app import App
 from streamling.secrets.store import SecretStore, StoredSecrets
@@ -70,16 +71,23 @@ class Applications:
         }
         # read on use: a store that cannot be decrypted concerns only the pipelines that name its secrets
         stored = StoredSecrets(self.secrets)
-        return App.of(
+        app = App.of(
             config.model_copy(update=update), env=self._variables(spec), stored_secrets=stored, shared=self.shared
         )
+        return app if spec.preview_rows is None else app.for_preview(spec.preview_rows)
+
+    @staticmethod
+    def pipeline(app: App, spec: PipelineSpec) -> Pipeline:
+        """The pipeline of a specification, for a preview without its sinks."""
+        text = spec.definition if spec.preview_rows is None else app.without_sinks(spec.definition)
+        return app.parse(text, definition_file(spec))
 
     def check(self, spec: PipelineSpec) -> None:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
         from streamling.state.memory import MemoryState
 
         app = self.of(spec).without_waiting()
-        app.run(app.parse(spec.definition, definition_file(spec)), MemoryState()).check_without_spark()
+        app.run(self.pipeline(app, spec), MemoryState()).check_without_spark()
 
     def _config(self, spec: PipelineSpec) -> AppConfig:
         overrides = {**SIZES[spec.size].settings(), **spec.config}

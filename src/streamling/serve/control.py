@@ -6,7 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from streamling.admin.pipeline import ObservedPipeline
+from starlette.types import ASGIApp
+
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.output.redaction import MASK
 from streamling.secrets.store import SecretStore
@@ -47,10 +48,14 @@ class ControlPlane:
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def check(self, key: PipelineKey, wanted: Specification) -> None:
+        """Raise `InvalidDefinition` if the definition or its settings are invalid."""
+        self.check_spec(PipelineSpec(key, wanted.definition, wanted.config, wanted.size))
+
+    def check_spec(self, spec: PipelineSpec) -> None:
         """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
         its columns now is not an error: it may be available when the pipeline starts."""
-        if problems := self._problems(PipelineSpec(key, wanted.definition, wanted.config, wanted.size)):
-            raise InvalidDefinition(problem_objects(problems, wanted.definition))
+        if problems := self._problems(spec):
+            raise InvalidDefinition(problem_objects(problems, spec.definition))
 
     def _problems(self, spec: PipelineSpec) -> list[Problem]:
         if MASK in spec.definition or MASK in str(spec.config):
@@ -108,10 +113,10 @@ class ControlPlane:
     def state(self, key: PipelineKey) -> State:
         return self._reconciler.actual(key).state
 
-    def observed(self, key: PipelineKey) -> ObservedPipeline | None:
-        """The pipeline with what it shows about itself; None if it does not run in this process."""
+    def routes(self, key: PipelineKey) -> ASGIApp | None:
+        """The routes that show what a pipeline does; None if it does not run."""
         handle = self._reconciler.handle(key)
-        return None if handle is None else handle.observed()
+        return None if handle is None else handle.routes()
 
     def is_ready(self, key: PipelineKey) -> bool:
         return self._reconciler.actual(key).ready

@@ -2,6 +2,7 @@
 
 The child (`worker.py`) runs the pipeline with the shared runtime, alone. Commands go to its standard input, reports
 return through a pipe, both as one JSON object per line. The end of one process closes both, and the other one ends too.
+What the pipeline shows about itself is served by the child on loopback, with a token that only this process knows.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
+from streamling.admin.remote import RemoteAdmin
 from streamling.errors import StreamlingError
 from streamling.output.streams import data_output
 from streamling.serve.applications import Applications
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
 from streamling.telemetry.logging import current_pipeline
 from streamling.threads import ContextThread
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +70,7 @@ class ProcessHandle:
         self._budget = applications.config.shutdown_budget_secs
         self._report = Report(Phase.STARTING)
         self._measures = Measures()
+        self._admin: RemoteAdmin | None = None
         self._answers = threading.Condition()
         self._answered: dict[int, bool] = {}
         self._asked = 0
@@ -82,8 +88,16 @@ class ProcessHandle:
     def measure(self) -> Measures:
         return self._measures
 
-    def observed(self) -> None:
-        return None
+    def routes(self) -> ASGIApp | None:
+        from streamling.serve.forwarding import Forwarding
+
+        admin = self._admin
+        return None if admin is None or self._report.phase is Phase.ENDED else Forwarding(admin)
+
+    @property
+    def admin(self) -> RemoteAdmin | None:
+        """Where the process serves the routes; None before it does."""
+        return self._admin
 
     def unload(self) -> None:
         self._send({"unload": True})
@@ -104,6 +118,11 @@ class ProcessHandle:
         """Kill the process; its JVM ends with it."""
         with suppress(OSError):
             self._process.kill()
+
+    def discard(self) -> None:
+        """End the process of a preview: there is nothing to store."""
+        self._report = Report(Phase.ENDED)
+        self.kill()
 
     def _send(self, command: dict[str, Any]) -> None:
         assert self._process.stdin is not None
@@ -126,10 +145,16 @@ class ProcessHandle:
         self._notify()
 
     def _take(self, event: dict[str, Any]) -> None:
+        if "admin" in event:
+            self._admin = RemoteAdmin(**event["admin"])
+            self._notify()
+            return
         if "checkpoint" in event:
             with self._answers:
                 self._answered[event["checkpoint"]] = event["complete"]
                 self._answers.notify_all()
+            return
+        if self._report.phase is Phase.ENDED:  # discarded in the meantime
             return
         report = event["report"]
         self._measures = Measures(**event["measures"])
@@ -199,4 +224,5 @@ def _as_object(spec: PipelineSpec) -> dict[str, Any]:
         "config": dict(spec.config),
         "size": spec.size,
         "is_trusted": spec.is_trusted,
+        "preview_rows": spec.preview_rows,
     }

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from streamling.admin.pipeline import ObservedPipeline
 from streamling.serve.model import PipelineKey, Size
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 class Phase(StrEnum):
@@ -35,6 +37,8 @@ class PipelineSpec:
     size: Size = "m"
     #: whether the definition may use every environment variable: the operator wrote it
     is_trusted: bool = False
+    #: rows of every node that a preview keeps; None: not a preview
+    preview_rows: int | None = None
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,9 @@ class PipelineHandle(Protocol):
     def measure(self) -> Measures:
         """Numbers for people; may be called in any phase."""
 
-    def observed(self) -> ObservedPipeline | None:
-        """What the pipeline shows about itself; None if it has not started or runs elsewhere."""
+    def routes(self) -> ASGIApp | None:
+        """The routes that show what the pipeline does (`admin/routes.py`, `reading_routes`); None before it has
+        started."""
 
     def unload(self) -> None:
         """Request a drain: work in progress is finished, the position is stored. The phase becomes ``ENDED``."""

@@ -18,7 +18,7 @@ from streamling.secrets.store import SecretStore
 from streamling.serve.access import Access, RateLimit, is_loopback
 from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
-from streamling.serve.config import ServeConfig
+from streamling.serve.config import Serve, ServeConfig
 from streamling.serve.control import ControlPlane
 from streamling.serve.database import Database, open_database
 from streamling.serve.folder import PipelineFolder
@@ -36,7 +36,6 @@ log = logging.getLogger(__name__)
 
 #: open requests, such as those that follow a log, get this long when the server stops
 _REQUEST_SECONDS = 1
-_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Server:
@@ -73,8 +72,7 @@ class Server:
         )
         catalogue.on_change = self._reconciler.wake
         control = ControlPlane(catalogue, self._reconciler, applications, self.logs)
-        hosts = frozenset((*_LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
-        self._api = _api(control, access, RateLimit(settings), hosts, self)
+        self._api = self._create_api(control, applications, access, settings)
         self._api_thread = threading.Thread(target=self._serve, name="api", daemon=True)
         self._has_started = False
 
@@ -128,32 +126,26 @@ class Server:
         self._processes.kill()
         self._spark.kill()
 
+    def _create_api(
+        self, control: ControlPlane, applications: Applications, access: Access, settings: Serve
+    ) -> uvicorn.Server:
+        # while the JVM starts: takes half a second
+        from streamling.admin.guard import LOOPBACK
+        from streamling.admin.server import create_server
+        from streamling.serve.api import create_api
+        from streamling.serve.guard import guarded
+        from streamling.serve.preview import DefinitionPreviews
+
+        previews = DefinitionPreviews(control, applications, self._processes)
+        hosts = frozenset((*LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
+        api = create_api(control, previews, self.is_ready, self.is_stopping)
+        return create_server(guarded(api, access, RateLimit(settings), hosts))
+
     def _serve(self) -> None:
         try:
             self._api.run(sockets=[self._socket])
         except Exception:
             log.exception("the API failed; pipelines continue")
-
-
-def _api(
-    control: ControlPlane, access: Access, limit: RateLimit, hosts: frozenset[str], server: Server
-) -> uvicorn.Server:
-    import uvicorn  # while the JVM starts: takes half a second
-
-    from streamling.serve.api import create_api
-    from streamling.serve.guard import Guard
-
-    application = Guard(create_api(control, server.is_ready, server.is_stopping), access, limit, hosts)
-    return uvicorn.Server(
-        uvicorn.Config(
-            application,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            timeout_graceful_shutdown=_REQUEST_SECONDS,
-            lifespan="off",
-        )
-    )
 
 
 def _listening(address: str) -> socket.socket:

@@ -8,13 +8,14 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
 from streamling.runtime.memory import jvm_megabytes
 from streamling.runtime.observed import ObservedRun
 from streamling.runtime.run import PipelineRun
-from streamling.serve.applications import Applications, definition_file
+from streamling.serve.applications import Applications
 from streamling.serve.background import Background
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
 from streamling.serve.sizes import SIZES
@@ -22,6 +23,9 @@ from streamling.serve.thread_costs import ThreadMeter
 from streamling.serve.warm_spark import POOL, WarmSpark
 from streamling.telemetry.logging import current_pipeline
 from streamling.telemetry.reporting import is_reported, reporting_metrics
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +66,7 @@ class SharedHandle:
         self._lock = threading.Lock()
         self._resources = ExitStack()
         self._run: PipelineRun | None = None
-        self._observed: ObservedRun | None = None
+        self._routes: ASGIApp | None = None
         self._phase = Phase.STARTING
         self._error: StreamlingError | None = None
         self._unloaded = threading.Event()
@@ -103,9 +107,9 @@ class SharedHandle:
             cpu_seconds=costs.cpu_seconds,
         )
 
-    def observed(self) -> ObservedRun | None:
+    def routes(self) -> ASGIApp | None:
         with self._lock:
-            return self._observed if self._has_started else None
+            return self._routes if self._has_started else None
 
     def unload(self) -> None:
         self._unloaded.set()
@@ -139,13 +143,24 @@ class SharedHandle:
                 self._finish()
 
     def _started(self) -> PipelineRun:
+        from starlette.routing import Router  # while the JVM starts
+
+        from streamling.admin.routes import reading_routes
+
         spec, runtime = self._spec, self._runtime
         app = runtime.applications.of(spec)
-        pipeline = app.parse(spec.definition, definition_file(spec))
+        pipeline = runtime.applications.pipeline(app, spec)
         self._check_wanted()
-        state = self._resources.enter_context(app.state(pipeline))
+        is_preview = spec.preview_rows is not None
+        state = self._resources.enter_context(app.state(pipeline, in_memory=is_preview))
         pool = str(spec.key)
-        run = app.run(pipeline, state, count_in_spark=is_reported(app.config, None), spark_settings={POOL: pool})
+        run = app.run(
+            pipeline,
+            state,
+            count_in_spark=is_reported(app.config, None),
+            spark_settings={POOL: pool},
+            read_only=is_preview,
+        )
         run.check_without_spark()
         self._check_wanted()
         session = runtime.spark.session()
@@ -153,15 +168,17 @@ class SharedHandle:
         self._resources.callback(runtime.spark.remove_pool, session, pool)
         run.analyse(session)
         self._check_wanted()
-        self._resources.enter_context(reporting_metrics(run.metrics, app.config, None, os.environ))
+        if not is_preview:
+            self._resources.enter_context(reporting_metrics(run.metrics, app.config, None, os.environ))
         run.on_finish(self._finish)
         self._run = run
-        self._observed = ObservedRun(
+        observed = ObservedRun(
             run,
             name=spec.key.name,
             application_id=spec.key.application_id,
             jvm_megabytes=lambda: jvm_megabytes(session),
         )
+        self._routes = Router(reading_routes(observed))
         run.start()
         return run
 

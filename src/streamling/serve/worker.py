@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from streamling.config import AppConfig
 from streamling.output.streams import safe_streams, stdout_for_data
@@ -23,6 +24,9 @@ from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.sizes import SIZES, SizeLimits
 from streamling.serve.warm_spark import WarmSpark, start_spark
 from streamling.telemetry.logging import configure_logging
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 #: seconds between two reports of a pipeline that runs
 _REPORT_SECONDS = 1.0
@@ -44,15 +48,22 @@ class Worker:
         configure_logging("json", config.log_level)
         self._spark = WarmSpark(lambda: start_spark(config, debug=False))
         self._runtime = SharedRuntime(applications, self._spark)
+        self._is_preview = spec.preview_rows is not None
+        if self._is_preview:
+            os.nice(5)  # before the JVM starts: pipelines come first
         self._handle: PipelineHandle = self._runtime.load(spec, self._changed.set)
 
     def run(self) -> None:
         """Report until the pipeline has ended."""
         threading.Thread(target=self._read_commands, name="commands", daemon=True).start()
-        last = None
+        last, routes = None, None
         while True:
             self._changed.clear()
+            if routes is None and (routes := self._handle.routes()) is not None:
+                threading.Thread(target=self._serve, args=(routes,), name="admin api", daemon=True).start()
             report = self._handle.report()
+            if report.phase is Phase.ENDED and self._is_preview and routes is not None:
+                threading.Event().wait()  # its rows and its error are still to be read; the server kills this process
             event = {"report": asdict(report), "measures": asdict(self._handle.measure())}
             if report.phase is Phase.ENDED:
                 self._runtime.close()
@@ -62,6 +73,16 @@ class Worker:
             if report.phase is Phase.ENDED:
                 return
             self._changed.wait(_REPORT_SECONDS)
+
+    def _serve(self, routes: ASGIApp) -> None:
+        """Serve what the pipeline shows about itself, to the server only."""
+        from streamling.admin.guard import guarded_by_token
+        from streamling.admin.server import bound, create_server
+
+        token = secrets.token_urlsafe(32)
+        with bound("127.0.0.1", 0) as listening:
+            self._write({"admin": {"port": listening.getsockname()[1], "token": token}})
+            create_server(guarded_by_token(routes, token)).run(sockets=[listening])
 
     def _read_commands(self) -> None:
         for line in self._commands:

@@ -34,10 +34,8 @@ async function open(method, path, { body, headers = {}, signal } = {}) {
   }
   if (response.ok) return response;
   if (response.status === 401) unauthorized.forEach((listener) => listener());
-  const answer = await response.json().catch(() => ({}));
-  // a single run answers with the text and the remedy side by side
-  const { error, remedy, problems } = answer;
-  throw new ApiError(response.status, typeof error === "string" ? { message: error, remedy } : error, problems);
+  const { error, problems } = await response.json().catch(() => ({}));
+  throw new ApiError(response.status, error, problems);
 }
 
 // Integers with more digits than JavaScript keeps stay as they were written.
@@ -74,15 +72,17 @@ export async function lines(path, onLine, signal) {
   }
 }
 
-// Server-sent events over fetch, because EventSource cannot send a token. Returns after the event `end`.
-async function readEvents(path, onEvent, signal) {
-  const response = await open("GET", path, { signal, headers: { Accept: "text/event-stream" } });
+// Server-sent events over fetch, because EventSource cannot send a token. Returns after the event `end`; the event `error`
+// says that the request cannot be answered any more.
+export async function readEvents(path, onEvent, signal, { method = "GET", body } = {}) {
+  const response = await open(method, path, { signal, body, headers: { Accept: "text/event-stream" } });
   onEvent("open");
   for await (const block of pieces(response, /\r?\n\r?\n/)) {
     const fields = block.split(/\r?\n/).map((line) => /^(event|data):\s?(.*)$/.exec(line)).filter(Boolean);
     const name = fields.find((field) => field[1] === "event")?.[2] ?? "message";
     const data = fields.filter((field) => field[1] === "data").map((field) => field[2]).join("\n");
     if (name === "end") return true;
+    if (name === "error") throw new ApiError(400, JSON.parse(data).error);
     if (data) onEvent(name, parse(data));
   }
   return false;

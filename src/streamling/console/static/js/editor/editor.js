@@ -32,7 +32,8 @@ const theme = cm.EditorView.theme({
 
 const common = (language, label) => [
   theme, cm.syntaxHighlighting(colors), LANGUAGES[language](), cm.lineNumbers(),
-  cm.EditorView.contentAttributes.of({ "aria-label": label }),
+  // focusable by itself; the attribute says so to tools that check accessibility
+  cm.EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
 ];
 
 function mount(holder, doc, extensions) {

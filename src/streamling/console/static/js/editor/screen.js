@@ -1,7 +1,8 @@
 // A pipeline file in an editor: a new pipeline, or a new version of an existing one.
 import { get, request } from "../api.js";
 import { pipelineApi, pipelineLink } from "../router.js";
-import { ErrorBox, html, Icon, toast, useEffect, useRef, useState } from "../ui.js";
+import { Button, ErrorBox, html, Icon, toast, useEffect, useRef, useState } from "../ui.js";
+import { isActive, PreviewCard, usePreview } from "../pipeline/preview.js";
 import { createEditor, goTo, replaceText, showProblems } from "./editor.js";
 
 const PAUSE = 400;
@@ -85,6 +86,7 @@ function Form({ original, isNew }) {
   const [draft, setDraft] = useState(original);
   const [failure, setFailure] = useState(null);
   const [isSaving, setSaving] = useState(false);
+  const [preview, startPreview, stopPreview] = usePreview();
   const change = (part) => setDraft((known) => ({ ...known, ...part }));
   const [holder, view] = useEditor(original.definition, (definition) => change({ definition }));
   const result = useProblems(draft.definition);
@@ -110,8 +112,10 @@ function Form({ original, isNew }) {
     <div class="editing"><div class="card editor-card" ref=${holder} /><${Verdict} text=${draft.definition} result=${result} onGoTo=${(problem) => goTo(view.current, problem)} /></div>
     ${failure && html`<${ErrorBox} error=${failure} title="The pipeline was not saved" />`}
     <div class="form-actions"><span class="muted small">Ctrl+Space suggests fields and values. Tab leaves the editor.</span>
+      <${Button} icon="play" disabled=${!draft.definition.trim() || isActive(preview)} onClick=${() => startPreview("/api/v1/preview", { definition: draft.definition, config: draft.config ?? {} })}>Preview<//>
       <a class="button" href=${isNew ? "#/" : pipelineLink(original)}>Cancel</a>
       <button type="submit" class="button primary" disabled=${isSaving || !draft.name || !draft.definition.trim() || result.problems?.length > 0}>${isNew ? "Create pipeline" : "Save and restart"}</button></div>
+    ${preview && html`<${PreviewCard} preview=${preview} onStop=${stopPreview} />`}
   </form>`;
 }
 

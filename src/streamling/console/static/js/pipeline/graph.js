@@ -1,7 +1,7 @@
 // The topology: nodes are buttons over a drawing of the edges.
 import { count, percent, rate } from "../format.js";
 import { useMedia, useWidth } from "../hooks.js";
-import { html, Icon, StateBadge, useMemo, useRef } from "../ui.js";
+import { html, Icon, StateBadge, useEffect, useMemo, useRef } from "../ui.js";
 import { layoutOf } from "./layout.js";
 
 const SHARES = ["busy", "blocked", "starved"];
@@ -42,6 +42,13 @@ export function TopologyGraph({ nodes, edges, selected, onSelect }) {
   const width = useWidth(holder);
   // wide graphs shrink until they fit, or as long as they are readable
   const zoom = width ? Math.min(1, Math.max(SMALLEST, width / drawing.width)) : 1;
+  // a graph that is larger than its card starts with its first source in view
+  useEffect(() => {
+    const first = drawing.nodes[nodes[0]?.name];
+    if (!first) return;
+    const { clientWidth, clientHeight } = holder.current;
+    holder.current.scrollTo((first.left + first.width / 2) * zoom - clientWidth / 2, (first.top + first.height / 2) * zoom - clientHeight / 2);
+  }, [drawing, width > 0]);
   const size = { width: `${drawing.width}px`, height: `${drawing.height}px`, zoom: String(zoom) };
   return html`<div class="graph-scroll" ref=${holder}><div class="graph" style=${size}>
     <svg width=${drawing.width} height=${drawing.height} aria-hidden="true">

@@ -1,29 +1,10 @@
-import { cell } from "../format.js";
 import { useEvents } from "../hooks.js";
 import { Button, Empty, ErrorBox, html, useRef, useState } from "../ui.js";
+import { KINDS, RowsTable } from "./rows_table.js";
 
 const KEPT = 100;
 // the rows that the server has kept arrive first, newest first
 const STORED_MILLISECONDS = 400;
-const KIND_COLUMN = "_gs_op";
-const KINDS = { i: ["insert", "+"], u: ["update", "~"], d: ["delete", "−"] };
-
-function Kind({ kind }) {
-  const [name, sign] = KINDS[kind] ?? ["row", "·"];
-  return html`<span class="kind ${name}" title=${name}><span aria-hidden="true">${sign}</span> ${name}</span>`;
-}
-
-const columnsOf = (rows) => [...new Set(rows.flatMap(({ row }) => Object.keys(row)))].filter((name) => name !== KIND_COLUMN);
-
-function RowsTable({ rows, node }) {
-  const columns = columnsOf(rows);
-  return html`<div class="scroll-both" tabindex="0" role="region" aria-label="Live rows of ${node}"><table class="data rows">
-    <thead><tr><th>Kind</th>${columns.map((name) => html`<th key=${name}>${name}</th>`)}</tr></thead>
-    <tbody>${rows.map(({ id, row }) => html`<tr key=${id}><td><${Kind} kind=${row[KIND_COLUMN]} /></td>
-      ${columns.map((name) => html`<td key=${name} class="code ${row[name] === null || row[name] === undefined ? "null" : ""}" title=${cell(row[name])}>${cell(row[name])}</td>`)}
-    </tr>`)}</tbody></table></div>`;
-}
-
 // `nodes`: the node itself, or for a sink the nodes whose rows it takes.
 export function LiveRows({ base, node, nodes }) {
   const [rows, setRows] = useState([]);
@@ -56,7 +37,7 @@ export function LiveRows({ base, node, nodes }) {
       <${Button} icon=${isStopped ? "play" : "paused"} onClick=${() => setStopped(!isStopped)}>${isStopped ? "Continue" : "Hold"}<//>
     </form>
     ${status.state === "failed" && html`<${ErrorBox} error=${status.error} title="Rows cannot be shown" />`}
-    ${rows.length > 0 && html`<${RowsTable} rows=${rows} node=${node} />`}
+    ${rows.length > 0 && html`<${RowsTable} rows=${rows} label="Live rows of ${node}" />`}
     ${rows.length === 0 && status.state !== "failed" && html`<${Empty} title=${status.state === "ended" ? "The pipeline has ended" : "Waiting for rows"}>
       <p>Rows appear here as they ${nodes.includes(node) ? "leave" : "arrive at"} this node. It shows a sample, so that watching does not slow the pipeline down.</p><//>`}
     <p class="muted small" role="status">${isStopped ? "On hold: the newest rows are not shown." : `A sample, newest first; at most ${KEPT} rows are kept.`}</p>

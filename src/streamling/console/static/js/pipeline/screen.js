@@ -9,6 +9,7 @@ import { Epochs } from "./epochs.js";
 import { Legend, NodesTable, TopologyGraph } from "./graph.js";
 import { Logs } from "./logs.js";
 import { NodePanel } from "./node_panel.js";
+import { isActive, PreviewCard, usePreview } from "./preview.js";
 import { Charts, ProgressList, Stats } from "./stats.js";
 
 const WITHOUT_TOPOLOGY = {
@@ -33,20 +34,21 @@ function useTopology(base, isLoaded) {
   return { topology, fixed, error, status };
 }
 
-function Actions({ pipeline, isFleet, act }) {
+function Actions({ pipeline, isFleet, act, onPreview }) {
   const paused = isPaused(pipeline);
   const isFixed = pipeline.managed_by === "dir";
   const hasEnded = ["finished", "failed"].includes(pipeline.state);
   return html`<div class="actions">
     ${(isFleet || !hasEnded) && html`<${Button} icon=${paused ? "play" : "paused"} disabled=${isFixed} onClick=${() => act(paused ? "resume" : "pause", pipeline)}>${paused ? "Resume" : "Pause"}<//>`}
     ${(isFleet || !hasEnded) && html`<${Button} icon="save" disabled=${pipeline.state !== "running"} onClick=${() => act("checkpoint", pipeline)}>Checkpoint<//>`}
+    ${!isFleet && html`<${Button} icon="play" disabled=${!onPreview} onClick=${onPreview}>Preview<//>`}
     ${isFleet && html`<${Button} icon="retry" onClick=${() => act("restart", pipeline)}>Restart<//>
       ${!isFixed && html`<a class="button" href=${editLink(pipeline)}>Edit</a>`}
       <${Button} icon="trash" kind="danger-quiet" disabled=${isFixed} onClick=${() => act("delete", pipeline)}>Delete<//>`}
   </div>`;
 }
 
-function Title({ pipeline, isFleet, act, status }) {
+function Title({ pipeline, isFleet, act, status, onPreview }) {
   const stale = isFleet || status.state === "live" || status.state === "ended" ? null : "Reconnecting …";
   return html`<div class="title-row pipeline-title">
     <div>${isFleet && html`<nav class="crumbs" aria-label="Path"><a href="#/">Pipelines</a> / ${pipeline.namespace}</nav>`}
@@ -56,7 +58,7 @@ function Title({ pipeline, isFleet, act, status }) {
         ${pipeline.generation > 0 && html`<span class="tag">generation ${pipeline.generation}</span><span class="tag">size ${pipeline.size}</span>`}
         ${pipeline.restarts > 0 && html`<span class="tag">${pipeline.restarts} restarts</span>`}
         ${stale && html`<span class="tag">${stale}</span>`}</p></div>
-    <${Actions} pipeline=${pipeline} isFleet=${isFleet} act=${act} />
+    <${Actions} pipeline=${pipeline} isFleet=${isFleet} act=${act} onPreview=${onPreview} />
   </div>`;
 }
 
@@ -97,6 +99,7 @@ export function PipelineScreen({ base, pipeline: key }) {
   const isLoaded = !isFleet || (object && object.state === "running");
   const { topology, fixed, error, status } = useTopology(base, isLoaded);
   const [selected, setSelected] = useState(null);
+  const [preview, startPreview, stopPreview] = usePreview();
   const [act, dialog] = useActions({ onDone: known.reload, onDeleted: () => { location.hash = "#/"; } });
   const pipeline = object ? { ...object, since: object.state_since }
     : topology ? { name: topology.pipeline, state: topology.state, since: topology.started_at, base } : null;
@@ -106,7 +109,9 @@ export function PipelineScreen({ base, pipeline: key }) {
     return failure ? html`<${ErrorBox} error=${failure} title="The pipeline cannot be shown" />` : html`<p class="loading">Loading …</p>`;
   }
   const failure = object?.error ? { message: object.error, remedy: object.remedy } : topology?.error;
-  return html`<div class="pipeline"><${Title} pipeline=${pipeline} isFleet=${isFleet} act=${act} status=${status} />
+  return html`<div class="pipeline"><${Title} pipeline=${pipeline} isFleet=${isFleet} act=${act} status=${status}
+      onPreview=${isActive(preview) ? null : () => startPreview(`${base}/preview`)} />
+    ${preview && html`<${PreviewCard} preview=${preview} onStop=${stopPreview} />`}
     ${failure && html`<${ErrorBox} error=${failure} title=${failure.node ? `Node ${failure.node} has failed` : "The last error"} />`}
     ${topology ? html`<${Topology} base=${base} topology=${topology} fixed=${fixed} selected=${selected} onSelect=${setSelected} />`
       : html`<${Empty} title="No topology now"><p>${WITHOUT_TOPOLOGY[pipeline.state] ?? error?.message ?? `The pipeline is ${pipeline.state}.`}</p><//>`}
