@@ -32,10 +32,6 @@ if TYPE_CHECKING:
 #: Settings without which some sinks cannot be created. Nothing connects to these addresses.
 _ADDRESSES: Mapping[str, str] = {"STREAMLING__KAFKA_SINK__SCHEMA_REGISTRY_URL": "http://registry.invalid"}
 
-#: Input rows are part of the plan, which Spark's optimizer then evaluates: jobs for a handful of rows took a third of
-#: the CPU time of a case.
-_SPARK_SETTINGS: Mapping[str, str] = {"spark.sql.execution.arrow.localRelationThreshold": "1MB"}
-
 
 @dataclass
 class CaseResult:
@@ -125,9 +121,7 @@ def _run(app: App, pipeline: Pipeline, substitutes: Substitutes, session: Callab
     from streamling.runtime.run import PipelineRun
 
     registry = app.registry.substituting(substitutes.operator)
-    run = PipelineRun(
-        pipeline, config=app.config, registry=registry, state=MemoryState(), spark_settings=_SPARK_SETTINGS
-    )
+    run = PipelineRun(pipeline, config=app.config, registry=registry, state=MemoryState())
     run.check_without_spark()
     run.analyse(session())
     run.start()
