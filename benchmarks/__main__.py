@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from benchmarks.figures import Results
 
 _NAMES = (
-    *("start-up", "validate", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins", "cluster"),
-    *("telemetry", "latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet", "versions"),
+    *("start-up", "validate", "test", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins"),
+    *("cluster", "telemetry", "latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet"),
+    "versions",
 )
 _COLOURS = {"met": "green", "missed": "red"}
 

@@ -46,6 +46,8 @@ runs while it starts.
   the end of the process. The counterpart is a script that reads the same files with an explicit schema, runs the
   same SQL and prints JSON.
 - **validate**: `--validate` of the quickstart with a misspelt column, and unchanged, to the end of the process.
+- **test**: `streamling test` of a folder with the pipelines of all examples and {cases} cases: their tests, each
+  repeated as often as it takes; from the start of the process to its end.
 - **trigger**: a stream that always has {trigger_rows} rows; time from one batch to the next when each is
   transferred to Python as Arrow. Bare Spark is `foreachBatch` + `toArrow` on the same session.
 - **idle**: CPU time over {idle:g} s and resident memory of all processes of the pipeline without new rows.
@@ -145,6 +147,7 @@ def page(results: Results, picture: str) -> str:
         trigger_rows=1000,
         idle=sizes.idle_seconds,
         latency=sizes.latency_seconds,
+        cases=sizes.cases,
         rows=sizes.rows,
         rate_rows=sizes.rate_rows,
         repetitions=sizes.repetitions,

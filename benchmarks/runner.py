@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from benchmarks import services, usage
+from benchmarks.cases import Cases
 from benchmarks.clickhouse import ClickHouse
 from benchmarks.cluster import Cluster
 from benchmarks.coldstart import ColdStart
@@ -41,8 +42,8 @@ from streamling.jvm.java import find_java
 SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
-        *(StartUp, Validate, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes, Cluster),
-        *(Telemetry, Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Versions),
+        *(StartUp, Validate, Cases, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes),
+        *(Cluster, Telemetry, Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Versions),
     )
 }
 

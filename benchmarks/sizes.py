@@ -42,6 +42,8 @@ class Sizes:
     fleet_active: int = 3
     fleet_seconds: float = 2
     fleet_deploys: int = 2
+    #: cases of `streamling test`
+    cases: int = 25
     #: warm-up runs of the pipeline before rows are written to Postgres
     upsert_warm_ups: int = 0
 
@@ -76,6 +78,7 @@ FULL = Sizes(
     fleet_active=200,
     fleet_seconds=30,
     fleet_deploys=20,
+    cases=200,
     upsert_warm_ups=4,
 )
 QUICK = Sizes(
@@ -100,4 +103,5 @@ QUICK = Sizes(
     fleet_active=10,
     fleet_seconds=5,
     fleet_deploys=5,
+    cases=50,
 )

@@ -23,8 +23,8 @@ CONTINUOUS = PIPELINE.replace("{type: bounded}", "{type: continuous, poll_interv
 FAILING = PIPELINE.replace("price * 2 AS price", "id / (id - 3) AS price")
 
 
-def _stored(project: Project) -> dict:
-    with SqliteState("pipeline", project.folder / "state.db") as state:
+def _stored(project: Project, pipeline: str = "pipeline") -> dict:
+    with SqliteState(pipeline, project.folder / "state.db") as state:
         return state.items()
 
 
@@ -56,14 +56,6 @@ def test_stderr_has_only_our_log_lines(finished):
     assert "pipeline.yaml is running (pipeline)" in lines[0]
     assert "finished; rows: 2 to screen" in lines[-1]
     assert all(line[13:17] == "INFO" for line in lines)
-
-
-def test_another_file_in_the_folder_is_another_pipeline(finished):
-    project, _ = finished
-    project.write("another.yaml", (project.folder / "pipeline.yaml").read_text())
-    result = project.command("another.yaml")
-    assert len(result.out.splitlines()) == 2, result.err
-    assert "another.yaml is running (another)" in result.err
 
 
 def test_the_position_is_stored(finished):
@@ -127,18 +119,30 @@ def test_validate_of_a_valid_file_prints_the_json_of_the_rust_implementation_and
 # ── failing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_failure_while_running_is_one_block_with_exit_code_1_and_no_position(tmp_path):
-    project = Project(tmp_path)
-    project.write("pipeline.yaml", FAILING)
-    result = project.command("pipeline.yaml")
+@pytest.fixture(scope="module")
+def failed(finished) -> tuple[Project, Result]:
+    """Another file in the folder of the finished pipeline, which fails in the rows that the other one has read."""
+    project, _ = finished
+    project.write("another.yaml", FAILING)
+    return project, project.command("another.yaml")
+
+
+def test_a_failure_while_running_is_one_block_with_exit_code_1_and_no_position(failed):
+    project, result = failed
     assert result.code == 1
     block = result.err[result.err.index("error:") :]
-    assert block.startswith("error: pipeline.yaml:12:27: sql transform 'large': division by zero")
+    assert block.startswith("error: another.yaml:12:27: sql transform 'large': division by zero")
     assert "zero" in block
     assert "Traceback" not in result.err
     assert "\tat " not in result.err
     assert "org.apache.spark" not in result.err
-    assert _stored(project) == {}
+    assert _stored(project, "another") == {}
+
+
+def test_another_file_in_the_folder_is_another_pipeline(failed):
+    _, result = failed
+    assert "another.yaml is running (another)" in result.err
+    assert "nothing new to read" not in result.err
 
 
 # ── stopped from outside ─────────────────────────────────────────────────────────────────────────────────────

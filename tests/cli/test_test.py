@@ -39,21 +39,22 @@ def test_results_differences_and_junit(project):
         ("pipeline.test.yaml", "2", "1"),
     ]
     assert "price: expected 4.0, found 3.0" in (suites.find(".//failure").text or "")
-    updated = project.command("test", "-k", "wrong", "--update")
-    assert (updated.code, updated.out.split(" (")[0]) == (0, "updated pipeline.test.yaml::a wrong price")
-    assert "{id: 1, item: tea, price: 3.0}" in (project.folder / "pipeline.test.yaml").read_text()
 
 
 @pytest.mark.spark
-def test_a_pipeline_that_is_invalid_has_an_exit_code_of_its_own_and_ends_a_fast_run(project):
+def test_an_updated_case_passes_and_an_invalid_pipeline_ends_a_fast_run_with_an_exit_code_of_its_own(project):
+    wrong = project.write("a.test.yaml", f"pipeline: pipeline.yaml\ncases:\n{CASES[CASES.index('  a wrong') :]}")
     project.write("broken.yaml", (project.folder / "pipeline.yaml").read_text().replace("from: large", "from: lage"))
-    project.write("a.test.yaml", "pipeline: broken.yaml\ncases: {one: {}}\n")
-    project.write("b.test.yaml", CASES)
-    result = project.command("test", "--fail-fast")
+    project.write("b.test.yaml", "pipeline: broken.yaml\ncases: {one: {}}\n")
+    last = project.write("c.test.yaml", CASES)
+    result = project.command("test", "--update", "--fail-fast")
     assert result.code == 78
+    assert result.out.split(" (")[0] == "updated a.test.yaml::a wrong price"
+    assert "{id: 1, item: tea, price: 3.0}" in wrong.read_text()
     assert "broken.yaml:14:31: print sink 'screen' reads from 'lage'" in result.out
     assert "help: did you mean 'large'?" in result.out
-    assert result.out.endswith("0 passed, 1 failed, 2 not run\n")
+    assert result.out.endswith("1 passed, 1 failed, 2 not run\n")
+    assert last.read_text() == CASES
 
 
 def test_cases_are_listed_without_a_jvm(project):

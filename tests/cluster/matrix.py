@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -156,6 +156,20 @@ class Run:
                 return sorted(connection.execute(query).fetchall(), key=repr)
             except psycopg.errors.UndefinedTable:
                 return []
+
+    def has_rows(self, dsn: str, tables: Mapping[str, int]) -> bool:
+        """Whether these tables have at least so many rows. One connection for all of them: this is asked again and
+        again."""
+        with psycopg.connect(dsn) as connection:
+            for name, count in tables.items():
+                query = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(self.place, name))
+                try:
+                    found = connection.execute(query).fetchone()
+                except psycopg.errors.UndefinedTable:
+                    return False
+                if found is None or found[0] < count:
+                    return False
+        return True
 
     def hooked(self) -> list[dict[str, Any]]:
         """Rows that the webhook got, each once: delivery is at least once."""

@@ -97,7 +97,7 @@ def allow(dsn: str, place: str) -> None:
 
 def is_complete(run: Run, dsn: str, owners: dict[int, tuple[str, int]]) -> bool:
     """Whether every source has been read to its end."""
-    if any(len(run.table(dsn, name)) < count for name, count in TABLES.items()):
+    if not run.has_rows(dsn, TABLES):
         return False
     found = {id: (owner, cents) for id, owner, cents in run.table(dsn, "owners", COLUMNS["owners"])}
     return found == owners and len(run.written()) == 100 and len(run.hooked()) == 200

@@ -38,6 +38,41 @@ cases:
     )
 
 
+def test_sql_over_a_few_rows_needs_no_spark_job(suite, spark):
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    before = scheduler.numTotalJobs()
+    passes(
+        suite,
+        """
+cases:
+  two sinks and a table:
+    tables: {seen: ["1"]}
+    input:
+      orders: {batches: [[{id: 1, item: tea, price: 2}, {id: 2, item: jam, price: 3}], [{id: 3, item: ink, price: 4}]]}
+    expect:
+      fresh: [{id: 2, item: jam}, {id: 3, item: ink}]
+      table: [{id: 1, item: TEA, price: 2}, {id: 2, item: JAM, price: 3}, {id: 3, item: INK, price: 4}]
+    expect_tables: {seen: ["1", "2", "3"]}
+""",
+        PIPELINE.replace(
+            "sinks:",
+            """\
+  seen:
+    type: dynamic_table
+    backend_type: InMemory
+    backend_entity_name: seen
+    sql: SELECT CAST(id AS TEXT) FROM orders
+  fresh:
+    type: sql
+    primary_key: id
+    sql: SELECT id, item FROM orders WHERE NOT dynamic_table_check('seen', CAST(id AS TEXT))
+sinks:
+  other: {type: print, from: fresh}""",
+        ),
+    )
+    assert scheduler.numTotalJobs() == before
+
+
 def test_differences_are_reported_per_node(suite):
     results = suite.run(
         """

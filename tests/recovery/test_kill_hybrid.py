@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: enough for every run of the suite; `make soak` sets more
 ROWS = int(os.environ.get("STREAMLING_TEST_HYBRID_ROWS", "50000"))
-KILLS = int(os.environ.get("STREAMLING_TEST_HYBRID_KILLS", "2"))
+KILLS = int(os.environ.get("STREAMLING_TEST_HYBRID_KILLS", "1"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261117"))
 SCHEMA = "killed_hybrid"
 SWITCHED = "all tables have been read; continuing with the topic"

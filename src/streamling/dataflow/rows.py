@@ -16,6 +16,7 @@ from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
+from streamling.spark.local_frames import is_local, to_arrow
 from streamling.spark.worker_errors import worker_failure
 from streamling.sql.plan import ROW
 
@@ -83,8 +84,7 @@ class Rows:
             from pyspark.sql import functions as f
 
             if not self._kept and not all(operator.is_deterministic for _, operator in self.lineage):
-                self.batches()
-                self._frame = None
+                self._compute()
             # rows from Python are in partitions, too
             self._numbered = self.frame().withColumn(ROW, f.monotonically_increasing_id())
         return self._numbered
@@ -92,12 +92,16 @@ class Rows:
     def batches(self) -> list[pa.RecordBatch]:
         """The rows for Python: one batch, or none if there are no rows."""
         if self._batches is None:
-            table = self.job(lambda: self.frame().toArrow())
+            table = self.job(lambda: to_arrow(self.frame()))
             # one contiguous batch: Spark sends slices of 10 000 rows, which are too small for sinks
             self._batches = table.combine_chunks().to_batches()
             self.count = table.num_rows
             self._report_count(self.count)
         return self._batches
+
+    def _compute(self) -> None:
+        """Compute the rows now: from here on, the frame has them instead of their plan."""
+        self._frame = None if self.batches() else self.frame().limit(0)
 
     def head(self, rows: int) -> tuple[pa.RecordBatch, float]:
         """The first rows, and the seconds that Spark needed to compute them again. For rows that stay in Spark, this is
@@ -105,7 +109,7 @@ class Rows:
         if self._batches is not None:
             return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
         began = time.monotonic()
-        table = self.run(lambda: self.frame().limit(rows).toArrow())
+        table = self.run(lambda: to_arrow(self.frame().limit(rows)))
         batches = table.combine_chunks().to_batches()
         return (batches[0] if batches else pa.record_batch({})), time.monotonic() - began
 
@@ -136,7 +140,12 @@ class Rows:
 
     def persist(self) -> None:
         """Compute the plan once, although several consumers make Spark run it."""
-        if self._frame is not None and not self._kept:
+        if self._frame is None or self._batches is not None or self._kept:
+            return
+        # another frame: once planned, this one would not use Spark's cache
+        if self.run(lambda: is_local(self.frame().select("*"))):
+            self._compute()
+        else:
             self._frame = self._frame.persist()
             self._kept = True
 

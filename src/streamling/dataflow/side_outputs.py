@@ -12,6 +12,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.side_outputs import SideOutput
+from streamling.spark.local_frames import to_arrow
 
 #: called with the name of the sink instance or side output that acknowledges, the epoch, and the entries to store
 #: together with its positions
@@ -63,7 +64,7 @@ class SideOutputStep:
     def _show(self, upstream: str, rows: Rows) -> None:
         selecting = Rows(rows.session, lineage=(*rows.lineage, (self.node, self.operator)))
         inputs = {upstream: rows.numbered()}
-        table = selecting.run(lambda: self.operator.select(rows.session, inputs).toArrow(), self.node, "selecting")
+        table = selecting.run(lambda: to_arrow(self.operator.select(rows.session, inputs)), self.node, "selecting")
         with self._lock:
             after = self._marked.get(rows.producer, 0)
         with node_errors(self.node):

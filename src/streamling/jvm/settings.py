@@ -44,8 +44,9 @@ _ALWAYS = {
     "spark.sql.legacy.parquet.nanosAsLong": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Arrow data stays as it is until tasks read it. As rows of the plan it takes 14 times the memory, and a batch of
-    # 200 000 rows takes 5 times as long, one of 100 rows twice as long.
-    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    # 200 000 rows takes 5 times as long. A few hundred rows are part of the plan, because they then need no job
+    # (`spark/local_frames.py`): a third less CPU time for the cases of `streamling test`.
+    "spark.sql.execution.arrow.localRelationThreshold": "16KB",
     "spark.sql.execution.arrow.pyspark.fallback.enabled": "false",
 }
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamling.errors import StreamlingError
+from streamling.spark.local_frames import to_arrow
 from streamling.sql.lookups import FUNCTION
 from streamling.sql.plan import ROW, LookupColumns, TableLookup, keeps_rows_apart
 
@@ -93,7 +94,7 @@ def _condition(frame: DataFrame, lookup_expression: Callable[[Column], Column], 
 
 def _joined(frame: DataFrame, check: LookupColumns, tables: Mapping[str, LookupTable[Any]]) -> DataFrame:
     """Send only the values to Python, and join the results to their rows."""
-    table = frame.select(ROW, *_values(check)).toArrow()
+    table = to_arrow(frame.select(ROW, *_values(check)))
     rows = _one(table.column(ROW))
     found = [_found(rows, answers) for answers in _answers(table, check, tables)]
     # a condition on the time may now pass a row that it rejected before, for which there is no result
@@ -114,7 +115,7 @@ def _replaced(frame: DataFrame, check: LookupColumns, tables: Mapping[str, Looku
     """Send whole rows through Python if they have no number of their own (elements of a list, parts of a union)."""
     from pyspark.sql.types import BooleanType, StructType
 
-    table = frame.select("*", *_values(check)).toArrow()
+    table = to_arrow(frame.select("*", *_values(check)))
     answers = _answers(table, check, tables)
     for lookup, answer in zip(check.table_lookups, answers, strict=True):
         place = table.column_names.index(lookup.result_column)
