@@ -30,7 +30,8 @@ _FIRST_SECONDS = 2.0
 class _Watched:
     reporter: LagReporter
     due: float
-    is_first: bool = True
+    #: whether the next report is an early one, after the start
+    is_first: bool
     #: that of the pipeline: its log lines name it
     context: contextvars.Context = field(default_factory=contextvars.copy_context)
 
@@ -57,7 +58,7 @@ class LagMonitor:
     def add(self, reporter: LagReporter) -> None:
         first = time.monotonic() + min(reporter.interval, _FIRST_SECONDS)
         with self._changed:
-            self._watched[reporter] = _Watched(reporter, first)
+            self._watched[reporter] = _Watched(reporter, first, reporter.interval > _FIRST_SECONDS)
             self._changed.notify()
 
     def remove(self, reporter: LagReporter) -> None:
