@@ -154,7 +154,10 @@ def test_every_node_declares_its_spark_packages(source: str, sink: str, expected
     text = f"sources: {{in: {{type: {source}, primary_key: id}}}}\nsinks: {{out: {{type: {sink}, from: in}}}}"
     registry, config = Registry.builtin(), AppConfig()
     pipeline = parse_pipeline(text, registry=registry, config=config)
-    assert PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).spark_packages == expected
+    assert (
+        PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).operator_classes.spark_packages
+        == expected
+    )
 
 
 def test_a_pipeline_that_only_writes_to_kafka_downloads_its_package_before_spark_starts(tmp_path: Path) -> None:
