@@ -1,4 +1,4 @@
-"""`latency: realtime`: nodes at which rows would wait are errors, and the stream has a consumer of its own."""
+"""`latency: realtime`: nodes at which rows would wait are errors."""
 
 from __future__ import annotations
 
@@ -256,29 +256,6 @@ def test_what_can_be_seen_without_spark_is_reported_without_it() -> None:
 
 
 # ── running ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _readers(bench: KafkaBench) -> int:
-    jvm: Any = bench.spark._jvm
-    threads = jvm.java.lang.Thread.getAllStackTraces().keySet()
-    return sum(thread.getName() == "kafka reader" for thread in threads)
-
-
-@pytest.mark.parametrize(("latency", "readers"), [("standard", 1), ("realtime", 2)])
-def test_a_real_time_source_has_a_consumer_of_its_own(bench: KafkaBench, latency: str, readers: int) -> None:
-    eventually(lambda: _readers(bench) == 0)
-    runs = []
-    for each in ("standard", latency):
-        topic = bench.topic()
-        topic.send(Message(b'{"id": 1}'))
-        text = bench.text(topic, data_format="json", primary_key="id", schema=COLUMNS, latency=each)
-        runs.append(bench.begin_text(text.replace('"rows"', f'"{topic.name}"')))
-    eventually(lambda: all(rows_in(run) == 1 for run in runs), 60)
-    assert _readers(bench) == readers
-    for run in runs:
-        run.stop("enough")
-        finish(run)
-    eventually(lambda: _readers(bench) == 0)
 
 
 def test_an_interval_in_the_configuration_is_not_for_real_time_sources(bench: KafkaBench) -> None:

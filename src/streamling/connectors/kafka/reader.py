@@ -58,15 +58,13 @@ class MessageBuffer:
         offsets: Mapping[int, int],
         *,
         is_whole: bool,
-        is_shared: bool = True,
     ) -> None:
-        """``is_whole``: the stream reads all partitions and has to be restarted when there are new ones. ``is_shared``:
-        other streams may use the same consumer."""
+        """``is_whole``: the stream reads all partitions and has to be restarted when there are new ones."""
         jvm: Any = spark._jvm
         self._jvm = jvm
         client = java_map(jvm, {**settings, **_SETTINGS, "isolation.level": isolation_level})
         self._subscription: Any = jvm.streamling.MessageReader.subscribe(
-            client, topic, java_map(jvm, offsets), is_whole, is_shared, BUFFER_MESSAGES, _BUFFER_BYTES
+            client, topic, java_map(jvm, offsets), is_whole, BUFFER_MESSAGES, _BUFFER_BYTES
         )
 
     def take(self, seconds: float, least: int, most: int) -> Taken | None:

@@ -151,8 +151,7 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
     )
     latency: Annotated[Literal["standard", "realtime"], BeforeValidator(folded)] = Field(
         default="standard",
-        description="Refuse nodes at which rows would wait, and read with a consumer that no other source uses "
-        "(realtime).",
+        description="`realtime` refuses nodes at which rows would wait.",
     )
     data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
         default="avro", description="Encoding of the messages."
@@ -412,7 +411,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _topic_reader(self, spark: SparkSession, admin: KafkaAdmin, group: GroupAssignment) -> TopicReader:
         settings, level = self._settings, self.options.isolation_level
-        how = {"is_whole": group.partitions is None, "is_shared": not self.is_realtime}
+        is_whole = group.partitions is None
         return TopicReader(
             spark,
             admin,
@@ -421,7 +420,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             self._reader_options(spark),
             self.options.parallelism,
             self._rows,
-            lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, **how),
+            lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),
         )
 
     @property

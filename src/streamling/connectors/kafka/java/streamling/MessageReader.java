@@ -25,13 +25,12 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Reads topics for all streams of this JVM that have the same client settings: one consumer, one thread and one fetch
- * session, however many streams there are. An idle stream therefore costs almost nothing. A stream may have a reader of
- * its own, so that it does not wait while messages of others are fetched and distributed.
+ * session, however many streams there are. An idle stream therefore costs almost nothing.
  *
  * Only the reader's thread uses the consumer. Others leave commands in a queue and wake it up.
  */
 public final class MessageReader implements Runnable {
-  /** Client settings → the readers that streams share. Guarded by itself, like the subscriptions of all readers. */
+  /** Client settings → the readers that have them. Guarded by itself, like the subscriptions of all readers. */
   private static final Map READERS = new HashMap();
 
   private static final Duration POLL = Duration.ofSeconds(1);
@@ -60,13 +59,12 @@ public final class MessageReader implements Runnable {
 
   /**
    * Reads a topic from {@code offsets} (partition → offset) on. The buffer holds about {@code maxMessages} messages or
-   * {@code maxBytes} bytes. If {@code isWhole}, a new partition of the topic ends the subscription with an error. If
-   * {@code isShared}, other streams may use the same reader.
+   * {@code maxBytes} bytes. If {@code isWhole}, a new partition of the topic ends the subscription with an error.
    */
   public static Subscription subscribe(
-      Map settings, String topic, Map offsets, boolean isWhole, boolean isShared, int maxMessages, long maxBytes) {
+      Map settings, String topic, Map offsets, boolean isWhole, int maxMessages, long maxBytes) {
     synchronized (READERS) {
-      MessageReader reader = isShared ? free(settings, topic, offsets.keySet()) : start(settings);
+      MessageReader reader = free(settings, topic, offsets.keySet());
       Subscription subscription = new Subscription(reader, topic, offsets, isWhole, maxMessages, maxBytes);
       reader.subscriptions.add(subscription);
       reader.command(reader.new Command(Command.ADD, subscription, offsets));
@@ -87,13 +85,8 @@ public final class MessageReader implements Runnable {
         return reader;
       }
     }
-    MessageReader reader = start(settings);
-    readers.add(reader);
-    return reader;
-  }
-
-  private static MessageReader start(Map settings) {
     MessageReader reader = new MessageReader(settings);
+    readers.add(reader);
     Thread thread = new Thread(reader, "kafka reader");
     thread.setDaemon(true);
     thread.start();
@@ -330,7 +323,8 @@ public final class MessageReader implements Runnable {
   private void retire() {
     subscriptions.clear();
     List readers = (List) READERS.get(settings);
-    if (readers != null && readers.remove(this) && readers.isEmpty()) {
+    readers.remove(this);
+    if (readers.isEmpty()) {
       READERS.remove(settings);
     }
   }
