@@ -41,6 +41,8 @@ def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
     except StreamlingError as error:
         fetched = fetched_spark_packages(config.cache_dir)
         log.warning("starting with the Spark connectors in the cache (%s) only: %s", ", ".join(sorted(fetched)), error)
+        if "kafka" not in fetched:  # our pools are part of it
+            log.warning("without the connector kafka, pipelines share the cores equally, whatever their size")
         return start(fetched)
 
 
@@ -83,7 +85,7 @@ class WarmSpark:
             self._remove_pool(session, name)
             if isinstance(classes.streamling.PipelinePool, JavaClass):
                 self._pools(session).addSchedulable(classes.streamling.PipelinePool(name, weight))
-            # without our classes, which are part of the Kafka connector, Spark makes equal pools
+            # without our classes, Spark makes equal pools: see `start_spark`
 
     def remove_pool(self, session: SparkSession, name: str) -> None:
         """Remove a pool if it exists."""
