@@ -78,7 +78,7 @@ def state_server(config: AppConfig) -> object:
     settings = config.state_backend.postgres
     assert settings is not None
     made = PostgresState(config.application_id, settings, acquire_timeout=config.state_acquire_timeout, create=False)
-    return made._server, made._table, made._acquire_timeout
+    return made._server, made._table, made._connections._timeout
 
 
 def table_server(config: AppConfig) -> object:

@@ -125,6 +125,9 @@ PROOFS: dict[str, By] = {
     "source kafka isolation_level": By(
         "tests/connectors/kafka/test_source_transactions.py::test_uncommitted_messages_are_rows_if_configured"
     ),
+    "source kafka latency": By(
+        "tests/connectors/kafka/test_realtime.py::test_an_interval_in_the_configuration_is_not_for_real_time_sources"
+    ),
     "source kafka include_metadata": By(f"{_OPTIONS}::test_metadata_columns"),
     "source kafka filter": By(f"{_OPTIONS}::test_a_filter_keeps_the_rows_that_match"),
     "source kafka batch_size": By(f"{_OPTIONS}::test_small_batches"),

@@ -14,7 +14,7 @@ from streamling.plugins.registry import Registry
 COMMON = {"type", "primary_key", "telemetry"}
 BATCHED = {"batch_size", "batch_flush_interval"}
 #: what the original does not have
-OURS = {"errors", "isolation_level", "wait_for_table"}
+OURS = {"errors", "isolation_level", "latency", "wait_for_table"}
 DECODING = {
     "validate_writer_schema_ordering",
     "schema_id_overrides",

@@ -121,6 +121,13 @@ class PostgresDatabase:
         self._connection: psycopg.Connection | None = None
         State(IDENTITY, settings, acquire_timeout=timeout).close()  # creates the schema
         self._ownership = State.ownership(settings, IDENTITY, timeout, exclusive=True)
+        try:
+            self._create_tables()
+        except BaseException:
+            self.close()
+            raise
+
+    def _create_tables(self) -> None:
         with self.transaction() as execute:
             execute(
                 "CREATE TABLE IF NOT EXISTS {pipelines} (namespace TEXT, name TEXT, generation BIGINT NOT NULL, "

@@ -318,11 +318,11 @@ def test_the_lookup_example_finds_its_customers_with_one_and_with_two_instances(
 
     try:
         first = join()
-        eventually(lambda: delivered() == {0, 2, 4, 6} or first._failure, 60)
+        eventually(lambda: delivered() == {0, 2, 4, 6} or first.failure, 60)
         second = join()  # one partition of the orders is its own, but none of the accounts
         eventually(lambda: _partitions(second) and len(_partitions(second)) == 1, 60)
         _write_orders(orders, range(8, 16))
-        eventually(lambda: delivered() == set(range(0, 16, 2)) or first._failure or second._failure, 60)
+        eventually(lambda: delivered() == set(range(0, 16, 2)) or first.failure or second.failure, 60)
     finally:
         for run in runs:
             run.stop("the test has what it wants")
