@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from streamling.config import AppConfig
 from streamling.runtime.observed import ObservedRun
 from streamling.runtime.run import PipelineRun
 from streamling.telemetry.log_book import LogBook
-from tests.harness.pipelines import eventually
+from tests.admin.server_thread import started
 
 
 @dataclass
@@ -54,12 +53,5 @@ def serving(run: PipelineRun, **settings: Any) -> Iterator[Api]:
     config = AppConfig(admin_api_port=0, application_id="shop", **settings)
     observed = ObservedRun(run, name="shop", application_id="shop", jvm_megabytes=lambda: None)
     server = create_server(create_application(observed, config, LogBook()))
-    with listen(config) as listening:
-        thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
-        thread.start()
-        eventually(lambda: server.started)
-        try:
-            yield Api(listening.getsockname()[1])
-        finally:
-            server.should_exit = True
-            thread.join(10)
+    with listen(config) as listening, started(server, listening) as port:
+        yield Api(port)

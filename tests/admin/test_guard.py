@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -13,32 +12,27 @@ from starlette.responses import PlainTextResponse
 from streamling.admin.guard import guarded_by_token
 from streamling.admin.server import create_server, listen
 from streamling.config import AppConfig
-from tests.harness.pipelines import eventually
+from tests.admin.server_thread import started
 
 TOKEN = "correct-horse-battery"
 
 
 @contextmanager
-def serving(token: str | None = None) -> Iterator[int]:
+def guarded(token: str | None = None) -> Iterator[int]:
     server = create_server(guarded_by_token(PlainTextResponse("rows"), token))
-    with listen(AppConfig(admin_api_port=0)) as listening:
-        thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
-        thread.start()
-        eventually(lambda: server.started)
-        yield listening.getsockname()[1]
-        server.should_exit = True
-        thread.join(10)
+    with listen(AppConfig(admin_api_port=0)) as listening, started(server, listening) as port:
+        yield port
 
 
 @pytest.fixture(scope="module")
 def open_port() -> Iterator[int]:
-    with serving() as port:
+    with guarded() as port:
         yield port
 
 
 @pytest.fixture(scope="module")
 def protected_port() -> Iterator[int]:
-    with serving(TOKEN) as port:
+    with guarded(TOKEN) as port:
         yield port
 
 

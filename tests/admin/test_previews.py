@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
 
 import pytest
 from starlette.applications import Starlette
@@ -18,7 +16,7 @@ from streamling.admin.previews import PreviewLimits, PreviewNode, Previews
 from streamling.admin.remote import RemoteAdmin
 from streamling.admin.server import bound, create_server
 from streamling.errors import StreamlingError
-from tests.harness.pipelines import eventually
+from tests.admin.server_thread import started
 
 NODES = [PreviewNode("orders", "source", "file")]
 
@@ -52,21 +50,10 @@ async def _error(request: Request) -> Response:
     return JSONResponse({"node": "orders", "message": "no such file", "remedy": "write it"})
 
 
-@contextmanager
-def serving() -> Iterator[int]:
-    server = create_server(Starlette(routes=[Route("/live-data", _live_data), Route("/error", _error)]))
-    with bound("127.0.0.1", 0) as listening:
-        thread = threading.Thread(target=lambda: server.run(sockets=[listening]))
-        thread.start()
-        eventually(lambda: server.started)
-        yield listening.getsockname()[1]
-        server.should_exit = True
-        thread.join(10)
-
-
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    with serving() as found:
+    server = create_server(Starlette(routes=[Route("/live-data", _live_data), Route("/error", _error)]))
+    with bound("127.0.0.1", 0) as listening, started(server, listening) as found:
         yield found
 
 

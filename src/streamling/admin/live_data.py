@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from streamling.admin.events import KEEP_ALIVE_SECONDS, event
 from streamling.admin.guard import error_body
+from streamling.admin.parameters import positive_number
 from streamling.admin.pipeline import ObservedPipeline
 from streamling.errors import StreamlingError
 from streamling.observe.row_filter import RowFilter
@@ -48,7 +49,8 @@ class LiveDataRequest:
         for name in names:
             if (columns := pipeline.columns(name)) is not None:
                 selection.check(columns)
-        return cls(names, selection, _per_second(parameters.get("per_second")), _oldest_first(parameters.get("order")))
+        per_second = positive_number(parameters.get("per_second"), "the parameter 'per_second'", _MOST_PER_SECOND)
+        return cls(names, selection, per_second, _oldest_first(parameters.get("order")))
 
 
 def _check_node(pipeline: ObservedPipeline, name: str) -> None:
@@ -60,20 +62,6 @@ def _check_node(pipeline: ObservedPipeline, name: str) -> None:
     raise StreamlingError.user(
         f"'{name}' has no output", remedy=f"watch {upstreams}, whose rows it takes" if upstreams else None
     )
-
-
-def _per_second(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= _MOST_PER_SECOND:
-        raise StreamlingError.user(
-            f"the parameter 'per_second' is '{text}', which is not between 0 and {_MOST_PER_SECOND}"
-        )
-    return number
 
 
 def _oldest_first(text: str | None) -> bool:

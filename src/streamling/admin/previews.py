@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from streamling.admin.events import event
 from streamling.admin.guard import error_body
+from streamling.admin.parameters import positive_number
 from streamling.admin.remote import RemoteAdmin, RemoteResponse
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Pipeline
@@ -34,22 +35,9 @@ class PreviewLimits:
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Self:
         """The limits in the parameters of a request."""
-        seconds = _number(parameters, "duration_seconds", MOST_SECONDS)
-        rows = _number(parameters, "rows", MOST_ROWS)
+        seconds = positive_number(parameters.get("duration_seconds"), "duration_seconds", MOST_SECONDS)
+        rows = positive_number(parameters.get("rows"), "rows", MOST_ROWS)
         return cls(_DEFAULT_SECONDS if seconds is None else seconds, None if rows is None else max(1, int(rows)))
-
-
-def _number(parameters: Mapping[str, str], name: str, most: float) -> float | None:
-    text = parameters.get(name)
-    if text is None:
-        return None
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0 < number <= most:
-        raise StreamlingError.user(f"{name} is '{text}', which is not between 0 and {most:g}")
-    return number
 
 
 class PreviewProcess(Protocol):

@@ -7,7 +7,8 @@ JVM starts, `analyse` learns the rest from Spark.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -69,6 +70,7 @@ class _Walk(ABC):
     ) -> None:
         #: output columns; None where they are not known, also because of an error
         self.schemas: dict[str, pa.Schema | None] = {name: one.schema for name, one in resolved.nodes.items()}
+        self._resolved = resolved
         self._pipeline = resolved.pipeline
         self._registry = registry
         self._context = context
@@ -110,15 +112,9 @@ class _Walk(ABC):
 class _StaticWalk(_Walk):
     """Follows columns as far as they are known without Spark."""
 
-    def __init__(
-        self,
-        resolved: ResolvedPipeline,
-        registry: Registry,
-        context: ContextFactory,
-        side_outputs: Mapping[str, SideOutput[Any]],
-    ) -> None:
-        super().__init__(resolved, registry, context, side_outputs)
-        self._realtime = realtime_nodes(resolved)
+    @cached_property
+    def _realtime(self) -> Mapping[str, Sequence[str]]:
+        return realtime_nodes(self._resolved)
 
     def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
         known = input_schema is not None and fully_known(input_schema)
