@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -18,6 +18,7 @@ from streamling.jvm.class_path import spark_home, spark_jars
 from streamling.jvm.command import heap_mb
 from streamling.jvm.jars import damaged_jars, known_spark_packages, spark_package_jars
 from streamling.jvm.java import candidates, find_java
+from streamling.runtime.memory import total_memory_mb
 
 #: ok: nothing to do. note: works, could be better. bad: pipelines will not run.
 Status = Literal["ok", "note", "bad"]
@@ -54,7 +55,7 @@ def run_checks(
         *(_connector(cache_dir, name) for name in known_spark_packages()),
         _cache_folder(cache_dir),
         _temporary_folder(Path(tempfile.gettempdir())),
-        _memory(_total_memory_mb(), conf),
+        _memory(total_memory_mb(), conf),
         Check("Cores", "ok", str(os.cpu_count() or 1)),
     ]
 
@@ -175,20 +176,6 @@ def _memory(total_mb: int | None, conf: Mapping[str, str]) -> Check:
     if total_mb < needed:
         return Check("Memory", "note", text, "lower spark.driver.memory in spark.conf")
     return Check("Memory", "ok", text)
-
-
-def _total_memory_mb(read: Callable[[str], int] = os.sysconf) -> int | None:
-    """Memory of the machine, or of the container if that is less."""
-    try:
-        total = read("SC_PAGE_SIZE") * read("SC_PHYS_PAGES")
-    except (ValueError, OSError):
-        return None
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
-        total = min(total, int(limit)) if limit.isdigit() else total
-    except OSError:
-        pass
-    return total // 2**20
 
 
 def _mb(size: int) -> str:

@@ -1,4 +1,4 @@
-"""The memory of this process and of its JVM."""
+"""The memory of the machine, of this process and of its JVM."""
 
 from __future__ import annotations
 
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MEGABYTE = 2**20
+
+
+def total_memory_mb() -> int | None:
+    """The memory of the machine, or of the container if that is less; None if the system does not report it."""
+    try:
+        total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError):
+        return None
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+        total = min(total, int(limit)) if limit.isdigit() else total
+    except OSError:
+        pass
+    return total // _MEGABYTE
 
 
 def python_megabytes() -> float | None:

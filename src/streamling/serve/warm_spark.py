@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.jvm.command import DEFAULT_HEAP_MB
 from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
 from streamling.jvm.session import SparkRuntime
+from streamling.runtime.memory import total_memory_mb
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,8 +30,7 @@ def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
     def start(packages: frozenset[str]) -> SparkRuntime:
         return SparkRuntime.start(
             master=config.spark.master,
-            # tasks of all pipelines run side by side; the default would finish one job before the next
-            conf={"spark.scheduler.mode": "FAIR", **config.spark.conf},
+            conf={**_defaults(), **config.spark.conf},
             variables=config.spark.environment,
             cache_dir=config.cache_dir,
             spark_packages=packages,
@@ -44,6 +45,14 @@ def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
         if "kafka" not in fetched:  # our pools are part of it
             log.warning("without the connector kafka, pipelines share the cores equally, whatever their size")
         return start(fetched)
+
+
+def _defaults() -> dict[str, str]:
+    """Spark settings of a server. A quarter of the memory is the heap, as for any other Java program: a heap that 500
+    pipelines fill is collected as a whole again and again, which stops all of them for most of a second."""
+    heap = max(DEFAULT_HEAP_MB, (total_memory_mb() or 0) // 4)
+    # tasks of all pipelines run side by side; the default would finish one job before the next
+    return {"spark.driver.memory": f"{heap}m", "spark.scheduler.mode": "FAIR"}
 
 
 class WarmSpark:

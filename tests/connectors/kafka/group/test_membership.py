@@ -46,7 +46,7 @@ class Members:
         self._spark = spark
         self._settings = {"bootstrap.servers": brokers}
         self.admin = KafkaAdmin(spark, self._settings)
-        self._lone = LoneMembers()
+        self._lone = LoneMembers(spark)
         self._made: list[Membership] = []
 
     def consumer(self, me: Instance, rebalance_timeout: float, partitions: RebalanceListener) -> GroupConsumer:

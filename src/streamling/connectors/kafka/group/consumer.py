@@ -15,7 +15,7 @@ _LEAVE_SECONDS = 3
 #: seconds after which new partitions of the topic are detected at the latest
 _METADATA_AGE = 10
 #: The client wakes up this often to see whether a heartbeat is due; by default ten times a second, for every member.
-_ALONE = {"retry.backoff.ms": "1000", "metadata.max.age.ms": "300000"}
+_ALONE = {"retry.backoff.ms": "2000", "retry.backoff.max.ms": "2000", "metadata.max.age.ms": "300000"}
 
 
 class RebalanceListener(Protocol):
@@ -62,33 +62,38 @@ class GroupConsumer:
         own = _settings(group, session_timeout, rebalance_timeout) | (_ALONE if is_alone else {})
         properties = java_map(jvm, {**settings, **own})
         deserializer = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
-        self._consumer: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
+        self.java: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
             properties, deserializer, deserializer
         )
+        #: milliseconds → Java object
+        self._durations: dict[int, Any] = {}
         # keep a reference: the JVM knows it only by name
-        self._listener = _Listener(self._consumer, partitions)
-        self._consumer.subscribe(jvm.java.util.Collections.singletonList(topic), self._listener)
+        self._listener = _Listener(self.java, partitions)
+        self.java.subscribe(jvm.java.util.Collections.singletonList(topic), self._listener)
 
     def poll(self, seconds: float) -> None:
         """Process group events for about this long."""
-        self._consumer.poll(self._jvm.java.time.Duration.ofMillis(int(seconds * 1000)))
+        milliseconds = int(seconds * 1000)
+        if milliseconds not in self._durations:
+            self._durations[milliseconds] = self._jvm.java.time.Duration.ofMillis(milliseconds)
+        self.java.poll(self._durations[milliseconds])
 
     def commit(self, offsets: Mapping[int, int]) -> None:
         """Commit the offsets of the next messages, without waiting."""
-        self._consumer.commitAsync(self._to_java_offsets(offsets), None)
+        self.java.commitAsync(self._to_java_offsets(offsets), None)
 
     def close(self, offsets: Mapping[int, int]) -> None:
         """Commit ``offsets`` and leave the group."""
         duration = self._jvm.java.time.Duration.ofSeconds(_LEAVE_SECONDS)
         try:
             if offsets:
-                self._consumer.commitSync(self._to_java_offsets(offsets), duration)
+                self.java.commitSync(self._to_java_offsets(offsets), duration)
         finally:
-            self._consumer.close(duration)
+            self.java.close(duration)
 
     def wakeup(self) -> None:
         """End a poll early; it raises. Thread-safe."""
-        self._consumer.wakeup()
+        self.java.wakeup()
 
     def _to_java_offsets(self, offsets: Mapping[int, int]) -> Any:
         java_offsets = self._jvm.java.util.HashMap()

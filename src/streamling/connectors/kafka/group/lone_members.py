@@ -9,52 +9,121 @@ from __future__ import annotations
 import contextvars
 import heapq
 import itertools
+import logging
 import threading
 import time
-from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.plugins.shared import SharedResources
+
+log = logging.getLogger(__name__)
+
+#: seconds between two polls of members for which nothing happens
+_IDLE_PAUSE = 5.0
+
+
+class LoneMember(Protocol):
+    """A member of a group. Its methods are called on one thread and must not raise."""
+
+    name: str
+
+    def step(self) -> float | None:
+        """Poll once. Returns the seconds until the next call; None for none."""
+
+    def idle_consumer(self) -> Any | None:
+        """The Java consumer if it only has to be polled now and then, to stay in the group."""
 
 
 class LoneMembers:
-    """Calls a function for each member, again and again. Thread-safe."""
+    """Polls all members. Thread-safe."""
 
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
+    def __init__(self, spark: SparkSession) -> None:
+        jvm: Any = spark._jvm
+        #: polls all idle members in one call
+        self._polls = jvm.streamling.LoneMembers()
+        self._changed = threading.Condition(threading.RLock())
         self._numbers = itertools.count()
-        #: time of the next call, a number that breaks ties, the function and its context
-        self._due: list[tuple[float, int, Callable[[], float | None], contextvars.Context]] = []
+        #: time of the next call, a number that breaks ties, the member and the context of its pipeline
+        self._due: list[tuple[float, int, LoneMember, contextvars.Context]] = []
+        self._idle: dict[str, tuple[LoneMember, contextvars.Context]] = {}
+        self._next_poll = 0.0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="lone members", daemon=True)
         self._thread.start()
 
-    def add(self, step: Callable[[], float | None], delay: float) -> None:
-        """Call ``step`` after ``delay`` seconds, and again after as many seconds as it returns, until it returns None.
-        It must not raise."""
-        self._schedule(step, contextvars.copy_context(), delay)
+    @classmethod
+    def shared(cls, shared: SharedResources, spark: SparkSession) -> LoneMembers:
+        """Those of all users of ``shared`` with the same JVM."""
+        return shared.acquire(cls, lambda: cls(spark), spark.sparkContext._gateway)
+
+    def add(self, member: LoneMember, delay: float) -> None:
+        """Poll ``member`` from ``delay`` seconds on, until its `LoneMember.step` returns None or it is removed."""
+        self._schedule(member, contextvars.copy_context(), delay)
+
+    def remove(self, member: LoneMember) -> None:
+        """Do not poll ``member`` any more while it is idle."""
+        with self._changed:
+            if self._idle.pop(member.name, None) is not None:
+                self._polls.remove(member.name)
 
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
             self._changed.notify()
 
-    def _schedule(self, step: Callable[[], float | None], context: contextvars.Context, delay: float) -> None:
+    def _schedule(self, member: LoneMember, context: contextvars.Context, delay: float) -> None:
         with self._changed:
-            heapq.heappush(self._due, (time.monotonic() + delay, next(self._numbers), step, context))
+            heapq.heappush(self._due, (time.monotonic() + delay, next(self._numbers), member, context))
             self._changed.notify()
 
     def _run(self) -> None:
-        while (due := self._next()) is not None:
-            step, context = due
-            delay = context.run(step)
-            if delay is not None:
-                self._schedule(step, context, delay)
+        try:
+            while self._wait():
+                if self._idle and time.monotonic() >= self._next_poll:
+                    self._poll_idle()
+                    self._next_poll = time.monotonic() + _IDLE_PAUSE
+                else:
+                    self._step(*self._next())
+        except Exception as error:  # the JVM has ended: so will all pipelines
+            log.debug("memberships are not kept any more: %s", type(error).__name__)
 
-    def _next(self) -> tuple[Callable[[], float | None], contextvars.Context] | None:
-        """Wait for the next call; None at the end."""
+    def _wait(self) -> bool:
+        """Wait until a member is due; False at the end."""
         with self._changed:
             while not self._is_closed:
-                left = self._due[0][0] - time.monotonic() if self._due else None
+                times = [self._due[0][0]] if self._due else []
+                times += [self._next_poll] if self._idle else []
+                left = min(times) - time.monotonic() if times else None
                 if left is not None and left <= 0:
-                    *_, step, context = heapq.heappop(self._due)
-                    return step, context
+                    return True
                 self._changed.wait(left)
-            return None
+            return False
+
+    def _next(self) -> tuple[LoneMember, contextvars.Context]:
+        with self._changed:
+            *_, member, context = heapq.heappop(self._due)
+            return member, context
+
+    def _step(self, member: LoneMember, context: contextvars.Context) -> None:
+        delay = context.run(member.step)
+        if delay is None:
+            return
+        with self._changed:
+            if (consumer := member.idle_consumer()) is None:
+                self._schedule(member, context, delay)
+            else:
+                self._idle[member.name] = member, context
+                self._polls.add(member.name, consumer)
+
+    def _poll_idle(self) -> None:
+        """Poll all idle members; those that have something to do are not idle any more."""
+        failed = self._polls.poll().splitlines()
+        with self._changed:
+            for name, (member, context) in list(self._idle.items()):
+                if name in failed or member.idle_consumer() is None:
+                    del self._idle[name]
+                    self._polls.remove(name)
+                    self._schedule(member, context, 0.0)

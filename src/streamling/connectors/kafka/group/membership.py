@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from logging import Logger
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
@@ -29,8 +29,8 @@ ResultT = TypeVar("ResultT")
 
 #: seconds of one poll: delays commits, nothing else
 _POLL = 5.0
-#: seconds of one poll of an instance that reads alone, and the pause after it: while the group changes, and otherwise
-_ALONE_POLL, _ALONE_CHANGE_PAUSE, _ALONE_PAUSE = 0.05, 0.2, 5.0
+#: seconds between two polls of an instance that reads alone: while it joins, and after a change in the group
+_JOIN_PAUSE, _CHANGE_PAUSE = 0.2, 1.0
 #: seconds after a change in the group in which another one may follow
 _CHANGE = 10.0
 #: seconds before an instance that reads everything joins the group, to keep the start fast
@@ -76,6 +76,7 @@ class Membership(RebalanceListener):
         lone: LoneMembers,
     ) -> None:
         """``lone`` polls for this instance if it reads alone."""
+        self.name = instance.client_id
         self._lone = lone
         self._connect = connect
         self._admin = admin
@@ -108,7 +109,7 @@ class Membership(RebalanceListener):
         if self._instance.shares:
             self._thread.start()
         else:
-            self._lone.add(self._step, _ALONE_DELAY)
+            self._lone.add(self, _ALONE_DELAY)
 
     def check(self) -> None:
         """Raise the error that ended the membership."""
@@ -138,7 +139,9 @@ class Membership(RebalanceListener):
             consumer.wakeup()
         if self._thread.ident is not None:
             self._thread.join(_END)
-        elif self._polling.acquire(timeout=_END):
+            return
+        self._lone.remove(self)
+        if self._polling.acquire(timeout=_END):
             try:
                 self._leave()
             finally:
@@ -206,20 +209,27 @@ class Membership(RebalanceListener):
         finally:
             self._leave()
 
-    def _step(self) -> float | None:
-        """On the thread of all members that read alone: poll once. Returns the seconds until the next call, None for
-        none."""
+    def step(self) -> float | None:
+        """For `LoneMembers`."""
         with self._polling:
             if self._stopping.is_set():
                 return None
             try:
-                self._poll(_ALONE_POLL)
+                self._poll(0.0)
             except Exception as error:
                 self._handle_failure(error)
                 self._leave()
                 return None
-        is_settled = self._next_check is None and time.monotonic() - self._changed_at > _CHANGE
-        return _ALONE_PAUSE if is_settled else _ALONE_CHANGE_PAUSE
+        return _JOIN_PAUSE if self._assignment is None or self._next_check is not None else _CHANGE_PAUSE
+
+    def idle_consumer(self) -> Any | None:
+        """For `LoneMembers`."""
+        with self._lock:
+            is_idle = self._assignment is not None and self._next_check is None and not self._uncommitted
+            is_settled = time.monotonic() - self._changed_at > _CHANGE
+            if self._consumer is None or self._stopping.is_set() or not (is_idle and is_settled):
+                return None
+            return self._consumer.java
 
     def _poll(self, seconds: float) -> None:
         if (consumer := self._consumer) is None:

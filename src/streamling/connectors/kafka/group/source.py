@@ -107,7 +107,7 @@ class GroupAssignment:
             )
 
         stream = StreamControl(context.restart_stream, context.checkpoint)
-        self._lone = context.shared.acquire(LoneMembers, LoneMembers)
+        self._lone = LoneMembers.shared(context.shared, spark)
         self._membership = Membership(connect, admin, group, instance, stream, context.log, self._lone)
         self._membership.start()
 
