@@ -47,7 +47,7 @@ class Member:
     client_id: str
     host: str
     #: its partitions of the requested topic
-    partitions: frozenset[int]
+    partitions: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -165,13 +165,9 @@ class KafkaAdmin:
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = "") -> None:
         """Commit ``offsets`` (of the next message) for a consumer group, each with ``metadata``."""
-        topic_partitions = self._jvm.java.util.HashMap()
-        for partition, offset in offsets.items():
-            topic_partitions.put(
-                self._topic_partition(topic, partition), self._clients.consumer.OffsetAndMetadata(offset, metadata)
-            )
+        committed = java_offsets(self._jvm, topic, offsets, metadata)
         self.translate_errors(
-            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, topic_partitions).all())
+            topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, committed).all())
         )
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
@@ -222,6 +218,18 @@ class KafkaAdmin:
             ]
 
         return self.translate_errors(topic, call)
+
+    def members_of(self, groups: Iterable[str]) -> dict[str, list[Member]]:
+        """Return the members of consumer groups, without partitions, with one request. Groups that cannot be described
+        are missing: `members` raises the error."""
+        lines = "\n".join(groups)
+        found = self.translate_errors("", lambda: self._jvm.streamling.GroupMembers.of(self._admin, lines))
+        named: dict[str, list[Member]] = {}
+        for line in found.splitlines():
+            group, *fields = line.split("\t")
+            pairs = zip(fields[::2], fields[1::2], strict=True)
+            named[group] = [Member(client_id, host.removeprefix("/")) for client_id, host in pairs]
+        return named
 
     def close(self) -> None:
         """Disconnect without waiting."""
@@ -284,6 +292,12 @@ class KafkaAdmin:
         is_retriable = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
         text = f"the brokers at {self._brokers} do not respond: {name}: {message}"
         return StreamlingError.transient(text) if is_retriable else StreamlingError(text)
+
+
+def java_offsets(jvm: Any, topic: str, offsets: Mapping[int, int], metadata: str) -> Any:
+    """Return offsets of next messages as the Java clients commit them, each with ``metadata``."""
+    text = " ".join(f"{partition}={offset}" for partition, offset in offsets.items())
+    return jvm.streamling.GroupOffsets.of(topic, text, metadata)
 
 
 def java_map(jvm: Any, entries: Mapping[Any, Any]) -> Any:

@@ -38,7 +38,7 @@ _SETTINGS = {
 class Taken:
     """Messages that were taken from the buffer."""
 
-    #: the Java object
+    #: the Java object that holds them until the next ones are taken
     messages: Any
     count: int
     #: offsets after them, of the partitions that have advanced
@@ -73,8 +73,8 @@ class MessageBuffer:
         taken = self._subscription.take(int(seconds * 1000), min(least, BUFFER_MESSAGES), most)
         if taken is None:
             return None
-        count, *offsets = taken.summary().split()
-        return Taken(taken, int(count), dict(_pair(text) for text in offsets))
+        count, *offsets = taken.split()
+        return Taken(self._subscription, int(count), dict(_pair(text) for text in offsets))
 
     def is_full(self) -> bool:
         """Whether there may be more messages than the buffer holds."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from streamling.connectors.kafka.admin import java_map
+from streamling.connectors.kafka.admin import java_map, java_offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,9 +62,7 @@ class GroupConsumer:
         own = _settings(group, session_timeout, rebalance_timeout) | (_ALONE if is_alone else {})
         properties = java_map(jvm, {**settings, **own})
         deserializer = jvm.org.apache.kafka.common.serialization.ByteArrayDeserializer()
-        self.java: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
-            properties, deserializer, deserializer
-        )
+        self.java: Any = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(properties, deserializer, deserializer)
         #: milliseconds → Java object
         self._durations: dict[int, Any] = {}
         # keep a reference: the JVM knows it only by name
@@ -96,13 +94,7 @@ class GroupConsumer:
         self.java.wakeup()
 
     def _to_java_offsets(self, offsets: Mapping[int, int]) -> Any:
-        java_offsets = self._jvm.java.util.HashMap()
-        for partition, offset in offsets.items():
-            topic_partition = self._jvm.org.apache.kafka.common.TopicPartition(self._topic, partition)
-            java_offsets.put(
-                topic_partition, self._jvm.org.apache.kafka.clients.consumer.OffsetAndMetadata(offset, self._metadata())
-            )
-        return java_offsets
+        return java_offsets(self._jvm, self._topic, offsets, self._metadata())
 
 
 def _settings(group: str, session_timeout: float, rebalance_timeout: float) -> dict[str, str]:

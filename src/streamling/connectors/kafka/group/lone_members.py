@@ -14,9 +14,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamling.errors import StreamlingError
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from streamling.connectors.kafka.admin import KafkaAdmin, Member
     from streamling.plugins.shared import SharedResources
 
 log = logging.getLogger(__name__)
@@ -29,12 +32,24 @@ class LoneMember(Protocol):
     """A member of a group. Its methods are called on one thread and must not raise."""
 
     name: str
+    group_name: str
+    admin: KafkaAdmin
 
     def step(self) -> float | None:
         """Poll once. Returns the seconds until the next call; None for none."""
 
+    def is_check_due(self) -> bool:
+        """Whether to ask for the members of its group."""
+
+    def check_members(self, members: list[Member] | None) -> bool:
+        """``members`` are in its group; None if they could not be determined. Returns whether to poll again."""
+
     def idle_consumer(self) -> Any | None:
         """The Java consumer if it only has to be polled now and then, to stay in the group."""
+
+
+#: a member, and the context of its pipeline
+_Scheduled = tuple[LoneMember, contextvars.Context]
 
 
 class LoneMembers:
@@ -48,7 +63,7 @@ class LoneMembers:
         self._numbers = itertools.count()
         #: time of the next call, a number that breaks ties, the member and the context of its pipeline
         self._due: list[tuple[float, int, LoneMember, contextvars.Context]] = []
-        self._idle: dict[str, tuple[LoneMember, contextvars.Context]] = {}
+        self._idle: dict[str, _Scheduled] = {}
         self._next_poll = 0.0
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="lone members", daemon=True)
@@ -85,8 +100,7 @@ class LoneMembers:
                 if self._idle and time.monotonic() >= self._next_poll:
                     self._poll_idle()
                     self._next_poll = time.monotonic() + _IDLE_PAUSE
-                else:
-                    self._step(*self._next())
+                self._step_all(self._take_due())
         except Exception as error:  # the JVM has ended: so will all pipelines
             log.debug("memberships are not kept any more: %s", type(error).__name__)
 
@@ -102,15 +116,39 @@ class LoneMembers:
                 self._changed.wait(left)
             return False
 
-    def _next(self) -> tuple[LoneMember, contextvars.Context]:
+    def _take_due(self) -> list[_Scheduled]:
         with self._changed:
-            *_, member, context = heapq.heappop(self._due)
-            return member, context
+            found, now = [], time.monotonic()
+            while self._due and self._due[0][0] <= now:
+                *_, member, context = heapq.heappop(self._due)
+                found.append((member, context))
+            return found
 
-    def _step(self, member: LoneMember, context: contextvars.Context) -> None:
-        delay = context.run(member.step)
-        if delay is None:
-            return
+    def _step_all(self, due: list[_Scheduled]) -> None:
+        stepped = [(member, context, context.run(member.step)) for member, context in due]
+        polled = [(member, context, delay) for member, context, delay in stepped if delay is not None]
+        leaving = self._check_all([(member, context) for member, context, _ in polled if member.is_check_due()])
+        for member, context, delay in polled:
+            if member.name not in leaving:
+                self._continue(member, context, delay)
+
+    def _check_all(self, due: list[_Scheduled]) -> set[str]:
+        """Tell members who is in their groups, with one request for all that have the same client; returns the names of
+        those that do not need to be polled again."""
+        leaving = set()
+        for admin in {member.admin for member, _ in due}:
+            checked = [each for each in due if each[0].admin is admin]
+            try:
+                found = admin.members_of({member.group_name for member, _ in checked})
+            except StreamlingError as error:
+                log.debug("cannot determine the members of groups: %s", error)
+                continue
+            for member, context in checked:
+                if not context.run(member.check_members, found.get(member.group_name)):
+                    leaving.add(member.name)
+        return leaving
+
+    def _continue(self, member: LoneMember, context: contextvars.Context, delay: float) -> None:
         with self._changed:
             if (consumer := member.idle_consumer()) is None:
                 self._schedule(member, context, delay)

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from logging import Logger
 from typing import Any, TypeVar
 
-from streamling.connectors.kafka.admin import KafkaAdmin
+from streamling.connectors.kafka.admin import KafkaAdmin, Member
 from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceListener
 from streamling.connectors.kafka.group.instances import GroupConflict, Instance
 from streamling.connectors.kafka.group.lone_members import LoneMembers
@@ -77,9 +77,10 @@ class Membership(RebalanceListener):
     ) -> None:
         """``lone`` polls for this instance if it reads alone."""
         self.name = instance.client_id
+        self.group_name = group.name
         self._lone = lone
         self._connect = connect
-        self._admin = admin
+        self.admin = admin
         self._group = group
         self._instance = instance
         self._stream = stream
@@ -211,16 +212,32 @@ class Membership(RebalanceListener):
 
     def step(self) -> float | None:
         """For `LoneMembers`."""
+        if not self._attempt(lambda: self._poll(0.0)):
+            return None
+        return _JOIN_PAUSE if self._assignment is None or self._next_check is not None else _CHANGE_PAUSE
+
+    def check_members(self, members: list[Member] | None) -> bool:
+        """For `LoneMembers`."""
+        if members is None:
+            return self._attempt(
+                lambda: self._check_conflict(self.admin.members(self.group_name, self._instance.topic))
+            )
+        return self._attempt(lambda: self._check_conflict(members))
+
+    def _attempt(self, action: Callable[[], None]) -> bool:
+        """On the thread of all members that read alone. False if the membership has ended."""
         with self._polling:
             if self._stopping.is_set():
-                return None
+                return False
             try:
-                self._poll(0.0)
+                action()
             except Exception as error:
+                if isinstance(error, StreamlingError) and error.retriable:
+                    return True
                 self._handle_failure(error)
                 self._leave()
-                return None
-        return _JOIN_PAUSE if self._assignment is None or self._next_check is not None else _CHANGE_PAUSE
+                return False
+            return True
 
     def idle_consumer(self) -> Any | None:
         """For `LoneMembers`."""
@@ -240,7 +257,8 @@ class Membership(RebalanceListener):
             self._translate_errors(lambda: consumer.poll(seconds))
             if offsets := self._to_commit():
                 self._translate_errors(lambda: consumer.commit(offsets))
-            self._check_conflict()
+            if self._instance.shares and self.is_check_due():
+                self._check_conflict(self.admin.members(self._group.name, self._instance.topic))
         except StreamlingError as error:
             if not error.retriable:
                 raise
@@ -248,7 +266,7 @@ class Membership(RebalanceListener):
             self._stopping.wait(min(seconds, 1.0))
 
     def _translate_errors(self, ask: Callable[[], ResultT]) -> ResultT:
-        return self._admin.translate_errors(self._instance.topic, ask)
+        return self.admin.translate_errors(self._instance.topic, ask)
 
     def _to_commit(self) -> dict[int, int]:
         """Return the offsets to commit now; other members commit those of their own partitions."""
@@ -258,15 +276,14 @@ class Membership(RebalanceListener):
             offsets, self._uncommitted = self._uncommitted, {}
             return {partition: offset for partition, offset in offsets.items() if partition in self._assignment}
 
-    def _check_conflict(self) -> None:
-        """Check for a conflict after each change in the group. A conflicting member that stays longer than a dead one
-        would is real."""
+    def is_check_due(self) -> bool:
+        """Whether the group has changed and has to be checked for conflicts."""
+        return self._next_check is not None and time.monotonic() >= self._next_check
+
+    def _check_conflict(self, members: Iterable[Member]) -> None:
+        """A conflicting member that stays longer than a dead one would is real."""
         now = time.monotonic()
-        if self._next_check is None or now < self._next_check:
-            return
-        conflicting_member = self._instance.conflicting_member(
-            self._admin.members(self._group.name, self._instance.topic)
-        )
+        conflicting_member = self._instance.conflicting_member(members)
         if conflicting_member is None:
             self._next_check = self._conflict_since = None
             return

@@ -174,12 +174,12 @@ public final class LocalPlan {
     return text.toString();
   }
 
-  /** The rows as an Arrow stream. */
-  public byte[] arrow(Messages messages) throws IOException {
+  /** The rows of the messages that were last taken from {@code source}, as an Arrow stream. */
+  public byte[] arrow(Subscription source) throws IOException {
     ArrowWriter writer =
         ArrowWriter.create(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes());
     try {
-      evaluate(messages, new ArrowRows(writer));
+      evaluate(source.taken(), new ArrowRows(writer));
       writer.finish();
       ByteArrayOutputStream bytes = new ByteArrayOutputStream();
       ArrowStreamWriter stream = new ArrowStreamWriter(writer.root(), null, bytes);
@@ -192,10 +192,10 @@ public final class LocalPlan {
     }
   }
 
-  /** The rows as Spark's own. */
-  public List rows(Messages messages) {
+  /** The same as Spark's own rows. */
+  public List rows(Subscription source) {
     CopiedRows rows = new CopiedRows();
-    evaluate(messages, rows);
+    evaluate(source.taken(), rows);
     return rows.copies;
   }
 
@@ -223,17 +223,17 @@ public final class LocalPlan {
     return text.toString();
   }
 
-  private void evaluate(final Messages messages, RowTarget target) {
+  private void evaluate(final List messages, RowTarget target) {
     evaluate(
         new Iterator() {
           private int number;
 
           public boolean hasNext() {
-            return number < messages.records.size();
+            return number < messages.size();
           }
 
           public Object next() {
-            return toRow.apply(messages.records.get(number++));
+            return toRow.apply(messages.get(number++));
           }
 
           public void remove() {

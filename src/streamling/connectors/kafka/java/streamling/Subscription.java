@@ -37,6 +37,7 @@ public final class Subscription {
   private final Map read;
   /** Seeks that the reader has not applied yet: what it has fetched so far does not count. */
   private int pendingSeeks;
+  private List taken = Collections.EMPTY_LIST;
   private boolean isWoken;
   private Exception failure;
 
@@ -57,8 +58,13 @@ public final class Subscription {
    * {@code least} 1, offsets that advance without a message count too. Null after {@code milliseconds}, when
    * {@link #wake} is called, and when there are more messages than the buffer holds but fewer than {@code most}: see
    * {@link #isFull}.
+   *
+   * <p>Returns the number of messages and the offsets after them, for the partitions that have advanced:
+   * {@code 12 0=17 3=4}. A text, because an object would take several calls from Python. The messages are those of
+   * {@link #taken} until the next call.
    */
-  public synchronized Messages take(long milliseconds, int least, int most) throws Exception {
+  public synchronized String take(long milliseconds, int least, int most) throws Exception {
+    taken = Collections.EMPTY_LIST;
     long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
     while (!isWoken && failure == null && !isReady(least)) {
       long left = until - System.nanoTime();
@@ -115,7 +121,7 @@ public final class Subscription {
     return buffer.size() >= least || isFull() || (least <= 1 && !next.isEmpty());
   }
 
-  private Messages remove(int most) {
+  private String remove(int most) {
     boolean wasFull = isFull();
     int size = Math.min(most, buffer.size());
     List records = new ArrayList(size);
@@ -139,7 +145,24 @@ public final class Subscription {
     if (wasFull && !isFull()) {
       reader.resume(this);
     }
-    return new Messages(records, after);
+    taken = records;
+    return summary(size, after);
+  }
+
+  private static String summary(int count, Map offsets) {
+    StringBuilder text = new StringBuilder().append(count);
+    for (Iterator entries = offsets.entrySet().iterator(); entries.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) entries.next();
+      text.append(' ').append(entry.getKey()).append('=').append(entry.getValue());
+    }
+    return text.toString();
+  }
+
+  // ── for the plan ──────────────────────────────────────────────────────────────────────────────────────────
+
+  /** The messages that were taken last, in the order in which they are delivered. */
+  synchronized List taken() {
+    return taken;
   }
 
   // ── for the reader ────────────────────────────────────────────────────────────────────────────────────────
