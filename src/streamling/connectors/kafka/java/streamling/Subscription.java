@@ -19,6 +19,8 @@ import org.apache.kafka.common.TopicPartition;
  * thread of a flow, which waits in {@link #take}. Its partitions are not read while it is full.
  */
 public final class Subscription {
+  private static final Turns TURNS = new Turns(2 * Runtime.getRuntime().availableProcessors());
+
   private final MessageReader reader;
   final String topic;
   /** Whether a change of the number of partitions ends the subscription. */
@@ -63,24 +65,34 @@ public final class Subscription {
    * {@code 12 0=17 3=4}. A text, because an object would take several calls from Python. The messages are those of
    * {@link #taken} until the next call.
    */
-  public synchronized String take(long milliseconds, int least, int most) throws Exception {
+  public String take(long milliseconds, int least, int most) throws Exception {
+    TURNS.give(this);
+    if (!await(milliseconds, least)) {
+      return null;
+    }
+    TURNS.take(this);
+    synchronized (this) {
+      return isFull() && most > maxMessages ? null : remove(most);
+    }
+  }
+
+  /** Waits for {@code least} messages; false after {@code milliseconds} and when {@link #wake} is called. */
+  synchronized boolean await(long milliseconds, int least) throws Exception {
     taken = Collections.EMPTY_LIST;
     long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
     while (!isWoken && failure == null && !isReady(least)) {
       long left = until - System.nanoTime();
       if (left <= 0) {
-        return null;
+        return false;
       }
       TimeUnit.NANOSECONDS.timedWait(this, left);
     }
     if (failure != null) {
       throw failure;
     }
-    if (isWoken) {
-      isWoken = false;
-      return null;
-    }
-    return isFull() && most > maxMessages ? null : remove(most);
+    boolean hasMessages = !isWoken;
+    isWoken = false;
+    return hasMessages;
   }
 
   /** Waits, until {@link #wake} is called. */
@@ -114,6 +126,7 @@ public final class Subscription {
   }
 
   public void close() {
+    TURNS.give(this);
     reader.remove(this);
   }
 
