@@ -22,6 +22,15 @@ def message_template(spark: SparkSession, *, headers: bool) -> DataFrame:
     return DataFrame(jvm.streamling.LocalPlan.messages(spark._jsparkSession, headers), spark)
 
 
+def batch_rows(template: DataFrame, messages: DataFrame) -> DataFrame:
+    """The plan of ``template``, which was made from a `message_template`, over ``messages``."""
+    from pyspark.sql import DataFrame
+
+    spark = template.sparkSession
+    jvm: Any = spark._jvm
+    return DataFrame(jvm.streamling.BatchPlan.over(template._jdf, messages._jdf), spark)
+
+
 def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
     """The columns of ``schema`` without rows."""
     from pyspark.sql import DataFrame

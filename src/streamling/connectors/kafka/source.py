@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from uuid import uuid4
 
@@ -30,7 +30,7 @@ from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, g
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
 from streamling.connectors.kafka.lag_monitor import LagMonitor
-from streamling.connectors.kafka.local_plan import MessagePlan, message_template
+from streamling.connectors.kafka.local_plan import MessagePlan, batch_rows, message_template
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
@@ -325,7 +325,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return self._stream
 
     def template(self, spark: SparkSession) -> DataFrame:
-        return self._rows(message_template(spark, headers=self._has_headers))
+        return self._selected(self._decoded(message_template(spark, headers=self._has_headers)))
 
     def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
         return MessagePlan.of(frame, headers=self._has_headers)
@@ -419,7 +419,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             BatchSize.of(self.context, spark.sparkContext.defaultParallelism),
             self._reader_options(spark),
             self.options.parallelism,
-            self._rows,
+            self._batch_decoder(spark),
             lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),
         )
 
@@ -439,12 +439,18 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             "kafka.group.id": f"streamling-{self.context.name}-{uuid4().hex}",
         }
 
-    def _rows(self, messages: DataFrame) -> DataFrame:
+    def _batch_decoder(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
+        """Return what makes the rows of the messages of a batch, as long as the format has the same schemas."""
+        template = cache(lambda: self._decoded(message_template(spark, headers=self._has_headers)))
+        return lambda messages: self._selected(batch_rows(template(), messages))
+
+    def _decoded(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()
         if self._rejecting:
-            rows = decode_rows_with_rejects(messages, self._format, self._schema(), self._topic, primary_key)
-        else:
-            rows = decode_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+            return decode_rows_with_rejects(messages, self._format, self._schema(), self._topic, primary_key)
+        return decode_rows(messages, self._format, self._schema(), self.context.name, primary_key)
+
+    def _selected(self, rows: DataFrame) -> DataFrame:
         rows = self.context.measure_rows(rows)
         if self._filter is None:
             return rows

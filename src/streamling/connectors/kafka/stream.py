@@ -40,7 +40,7 @@ class TopicReader:
     options: Mapping[str, str]
     #: number of tasks that read whole partitions; None: Spark decides
     tasks: int | None
-    #: makes the rows of messages
+    #: makes the rows of messages, for which it uses a plan that it makes once
     decode: Callable[[DataFrame], DataFrame]
     #: starts to read messages as they arrive, from these offsets on
     subscribe: Callable[[Mapping[int, int]], MessageBuffer]
