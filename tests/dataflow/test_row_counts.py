@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from streamling.pipeline.model import NodeKind
@@ -31,11 +33,24 @@ class IgnoringSink(FrameSink[SinkOptions]):
         frame.columns  # noqa: B018
 
 
+class PlanSink(FrameSink[SinkOptions]):
+    """Counts the rows, and the counters in each plan."""
+
+    Options = SinkOptions
+    counts_rows = True
+    counters: ClassVar[list[int]] = []
+
+    def write_frame(self, frame):
+        self.counters.append(str(frame._jdf.queryExecution().analyzed()).count("CollectMetrics"))
+        return len(frame.collect())
+
+
 class WithSinks(Bench):
     def registry(self):
         registry = super().registry()
         registry.register(NodeKind.SINK, "collecting", CollectingSink)
         registry.register(NodeKind.SINK, "ignoring", IgnoringSink)
+        registry.register(NodeKind.SINK, "plans", PlanSink)
         return registry
 
 
@@ -58,6 +73,31 @@ def test_every_sink_is_counted_with_and_without_exported_metrics(bench, observed
     assert run.summary() == "30 to hole, 30 to collected, 30 to kept, 100 to direct"
     seen = {name: run.metrics.value("output_rows", name) for name in run.rows_written()}
     assert seen == run.rows_written()
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "counters"),
+    [
+        ("SELECT value + 1 AS id, upper('a') AS a FROM flood", 1, 0),
+        ("SELECT * FROM (SELECT value AS id, value * 2 AS twice FROM flood) AS pairs", 1, 0),
+        ("SELECT value AS id FROM flood WHERE value % 2 = 0", 0.5, 1),
+        ("SELECT value AS id, unnest(make_array(1, 2)) AS part FROM flood", 2, 1),
+    ],
+)
+def test_rows_are_counted_inside_a_plan_only_if_their_number_changes(bench, text, rows, counters):
+    PlanSink.counters.clear()
+    source = "flood: {type: flood, primary_key: value}"
+    run = bench.start(pipeline(sql("made", text), "out: {type: plans, from: made}", source), count_in_spark=True)
+    eventually(lambda: run.failure or len(PlanSink.counters) >= 4)
+    run.stop("enough")
+    finish(run)
+    # whether a query keeps all rows is known after the first batch
+    assert set(PlanSink.counters[1:]) == {counters}
+    taken, made = run.metrics.value("output_rows", "flood"), run.metrics.value("output_rows", "made")
+    assert taken > 0
+    assert made == taken * rows
+    assert run.metrics.value("input_rows", "made") == taken
+    assert run.metrics.value("input_rows", "out") == run.rows_written()["out"] == made
 
 
 @pytest.mark.parametrize("sink", ["blackhole", "collecting"])

@@ -27,6 +27,7 @@ class SplitRejectedStep:
     """Splits the rows of each batch, which are read once."""
 
     wants_frame = True
+    reports_count = False
 
     def __init__(self, outlet: Outlet, node: str, dead_letters: Step, recent: RecentDeadLetters) -> None:
         #: takes the valid rows

@@ -52,6 +52,10 @@ class FrameSinkStep:
     def name(self) -> str:
         return self.node.name
 
+    @property
+    def reports_count(self) -> bool:
+        return self.operator.counts_rows
+
     def open(self) -> None:
         with node_errors(self.node):
             self.operator.open()
@@ -75,6 +79,7 @@ class FrameSinkStep:
             rows.on_count(self._count)
         else:
             self._count(count)
+            rows.report_count(count)
 
     def _count(self, rows: int) -> None:
         """``rows`` rows have been written."""

@@ -25,6 +25,7 @@ from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.plugins.streams import NeedsJob
 from streamling.plugins.transforms import FrameTransform
+from streamling.spark.counting import keeps_rows
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +46,10 @@ class Step(Protocol):
     @property
     def name(self) -> str:
         """The name of its node."""
+
+    @property
+    def reports_count(self) -> bool:
+        """Whether it finds out the number of rows that it takes, so that Spark does not have to count them."""
 
     def accept(self, upstream: str, rows: Rows) -> None: ...
 
@@ -87,7 +92,7 @@ class Outlet:
         if self.meter is not None:
             rows.on_count(self.meter.count_rows_out)
             rows.on_count(self.meter.activity.count_batch)
-        if self._counting is not None and self._counting.active:
+        if self._counting is not None and self._counting.active and not any(step.reports_count for step in self.steps):
             rows.observe()
         measures = self._measures
         if measures is not None and not rows.in_python and self._stays_in_spark:
@@ -173,10 +178,16 @@ class FrameStep:
         self._empty_inputs = empty_inputs
         self.outlet = outlet
         self.meter = meter
+        #: whether it makes one row of each row, which its plan does not change; None: not known before the first batch
+        self._keeps_rows: bool | None = None
 
     @property
     def name(self) -> str:
         return self.node.name
+
+    @property
+    def reports_count(self) -> bool:
+        return bool(self._keeps_rows)
 
     @property
     def needs_job(self) -> NeedsJob | None:
@@ -185,7 +196,12 @@ class FrameStep:
 
     def accept(self, upstream: str, rows: Rows) -> None:
         rows.on_count(self.meter.count_rows_in)
-        self.outlet.emit(self.transform(upstream, rows))
+        taken, made = rows.frame(), self.transform(upstream, rows)
+        if self._keeps_rows is None:
+            self._keeps_rows = keeps_rows(taken, made.frame())
+        if self._keeps_rows:
+            rows.count_with(made)
+        self.outlet.emit(made)
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
         """The plan over one upstream; the other inputs of a UNION ALL are empty, since they have their own batches."""
@@ -212,6 +228,8 @@ class LaneStep:
     """A node that runs in one or more lanes."""
 
     wants_frame = False
+    #: rows that are loaded into Python are counted there
+    reports_count = True
 
     def __init__(
         self, node: Node, lanes: Sequence[Lane], router: Router, meter: NodeMeter, outlet: Outlet | None

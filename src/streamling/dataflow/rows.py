@@ -95,8 +95,7 @@ class Rows:
             table = self.job(lambda: to_arrow(self.frame()))
             # one contiguous batch: Spark sends slices of 10 000 rows, which are too small for sinks
             self._batches = table.combine_chunks().to_batches()
-            self.count = table.num_rows
-            self._report_count(self.count)
+            self.report_count(table.num_rows)
         return self._batches
 
     def _compute(self) -> None:
@@ -165,6 +164,10 @@ class Rows:
         else:
             self._counters.append(listener)
 
+    def count_with(self, others: Rows) -> None:
+        """There are as many rows as ``others``."""
+        others.on_count(self.report_count)
+
     def observe(self) -> None:
         """Let Spark count the rows while it computes those of the `frame` that is returned from now on."""
         if self.count is None:
@@ -182,9 +185,11 @@ class Rows:
     def settle(self) -> None:
         """The job that computed the rows has ended: report the observed count."""
         if self._counters and self._observed is not None:
-            self._report_count(self._observed.rows(_OBSERVED_WAIT) or 0)
+            self.report_count(self._observed.rows(_OBSERVED_WAIT) or 0)
 
-    def _report_count(self, rows: int) -> None:
+    def report_count(self, rows: int) -> None:
+        """The number of rows is known now."""
+        self.count = rows
         counters, self._counters = self._counters, []
         for listener in counters:
             listener(rows)

@@ -8,12 +8,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _NAME = "streamling_rows"
+#: operators with as many rows as their input
+_KEEPING = {"Project", "RepartitionByExpression", "SubqueryAlias", "View"}
 
 
 def row_count() -> Column:
     from pyspark.sql import functions as f
 
     return f.count(f.lit(1)).alias("rows")
+
+
+def keeps_rows(taken: DataFrame, made: DataFrame) -> bool:
+    """Whether ``made`` has one row for each row of ``taken``: all that its plan does is to compute columns."""
+    below: Any = taken._jdf.queryExecution().analyzed()
+    plan: Any = made._jdf.queryExecution().analyzed()
+    while not plan.fastEquals(below):
+        if plan.nodeName() not in _KEEPING:
+            return False
+        plan = plan.children().head()
+    return True
 
 
 def shuffled_rows(execution: Any) -> int:
