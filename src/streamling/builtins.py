@@ -16,6 +16,7 @@ from typing import Any
 _PACKAGES = (
     "streamling.runtime",
     "streamling.telemetry",
+    "streamling.spark",
     "streamling.transforms.sql",
     "streamling.transforms.script",
     "streamling.transforms.dynamic_table",

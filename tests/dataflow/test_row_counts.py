@@ -41,7 +41,8 @@ class PlanSink(FrameSink[SinkOptions]):
     counters: ClassVar[list[int]] = []
 
     def write_frame(self, frame):
-        self.counters.append(str(frame._jdf.queryExecution().analyzed()).count("CollectMetrics"))
+        plan = str(frame._jdf.queryExecution().analyzed())
+        self.counters.append(plan.count("CollectMetrics") + plan.count("RowCounter"))
         return len(frame.collect())
 
 

@@ -56,6 +56,10 @@ class FrameSinkStep:
     def reports_count(self) -> bool:
         return self.operator.counts_rows
 
+    @property
+    def computes_once(self) -> bool:
+        return self.operator.counts_rows  # otherwise it may be anything
+
     def open(self) -> None:
         with node_errors(self.node):
             self.operator.open()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from streamling.dataflow.arrow_frames import to_frame
 from streamling.dataflow.row_measures import RowMeasures
-from streamling.dataflow.row_observation import RowObservation
+from streamling.dataflow.row_observation import RowCounter, RowObservation, without_counters
 from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
@@ -64,7 +64,7 @@ class Rows:
         self._kept = False
         self._numbered: DataFrame | None = None
         self._counters: list[Callable[[int], None]] = []
-        self._observed: RowObservation | None = None
+        self._observed: RowObservation | RowCounter | None = None
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
@@ -108,7 +108,7 @@ class Rows:
         if self._batches is not None:
             return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
         began = time.monotonic()
-        table = self.run(lambda: to_arrow(self.frame().limit(rows)))
+        table = self.run(lambda: to_arrow(without_counters(self.frame()).limit(rows)))
         batches = table.combine_chunks().to_batches()
         return (batches[0] if batches else pa.record_batch({})), time.monotonic() - began
 
@@ -168,10 +168,12 @@ class Rows:
         """There are as many rows as ``others``."""
         others.on_count(self.report_count)
 
-    def observe(self) -> None:
-        """Let Spark count the rows while it computes those of the `frame` that is returned from now on."""
+    def observe(self, *, once: bool) -> None:
+        """Let Spark count the rows while it computes those of the `frame` that is returned from now on, ``once`` if no
+        other job does."""
         if self.count is None:
-            self._observed = RowObservation(self.frame())
+            frame = self.frame()
+            self._observed = (RowCounter.of(frame) if once else None) or RowObservation(frame)
             self._frame = self._observed.frame
 
     def measure(self, measures: RowMeasures) -> None:
