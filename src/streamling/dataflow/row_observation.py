@@ -39,20 +39,19 @@ class RowObservation:
 class RowCounter:
     """The same for rows that exactly one job computes; it costs almost nothing (`RowCounter.java`)."""
 
-    def __init__(self, frame: DataFrame, counter: Any) -> None:
-        from pyspark.sql import DataFrame
-
+    def __init__(self, counter: Any, frame: DataFrame) -> None:
         self._counter = counter
-        self.frame = DataFrame(counter.over(frame._jdf), frame.sparkSession)
+        self.frame = frame
 
     @classmethod
     def of(cls, frame: DataFrame) -> RowCounter | None:
         """A counter of the rows of ``frame``; None if they cannot be counted this way."""
-        if not _has_counters(frame.sparkSession.sparkContext._gateway):
-            return None
-        jvm: Any = frame.sparkSession._jvm
-        counter = jvm.streamling.RowCounter.of(frame._jdf)
-        return None if counter is None else cls(frame, counter)
+        from pyspark.sql import DataFrame
+
+        session = frame.sparkSession
+        make = _method(session.sparkContext._gateway, "of")
+        counter = None if make is None else make(frame._jdf)
+        return None if counter is None else cls(counter, DataFrame(counter.frame(), session))
 
     def rows(self, timeout: float) -> int:
         return int(self._counter.rows())
@@ -63,15 +62,15 @@ def without_counters(frame: DataFrame) -> DataFrame:
     from pyspark.sql import DataFrame
 
     session = frame.sparkSession
-    if not _has_counters(session.sparkContext._gateway):
-        return frame
-    jvm: Any = session._jvm
-    return DataFrame(jvm.streamling.RowCounter.without(frame._jdf), session)
+    remove = _method(session.sparkContext._gateway, "without")
+    return frame if remove is None else DataFrame(remove(frame._jdf), session)
 
 
 @cache
-def _has_counters(gateway: Any) -> bool:
-    """Whether the JVM has our classes: they come with the connector for Kafka."""
+def _method(gateway: Any, name: str) -> Any | None:
+    """A static method of the Java class, found once: to look it up takes several calls. None if the JVM does not have
+    our classes, which come with the connector for Kafka."""
     from py4j.java_gateway import JavaClass
 
-    return isinstance(gateway.jvm.streamling.RowCounter, JavaClass)
+    found = gateway.jvm.streamling.RowCounter
+    return getattr(found, name) if isinstance(found, JavaClass) else None

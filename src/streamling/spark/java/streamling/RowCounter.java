@@ -1,6 +1,7 @@
 package streamling;
 
 import java.io.Serializable;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
@@ -12,6 +13,7 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.util.LongAccumulator;
+import org.apache.spark.util.TaskCompletionListener;
 import scala.Function1;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
@@ -21,16 +23,19 @@ import scala.runtime.AbstractPartialFunction;
  * Counts the rows of a frame while Spark computes them. It is the condition of a filter that keeps all rows, so it
  * becomes part of the generated code: a tenth of what an observation costs. All jobs that compute the rows add up.
  */
-public final class RowCounter implements Serializable {
+public final class RowCounter implements Serializable, TaskCompletionListener {
   private static final long serialVersionUID = 1L;
 
   private final LongAccumulator rows;
+  private transient Dataset frame;
+  /** Of the task that this copy belongs to. */
+  private transient long counted;
 
   private RowCounter(LongAccumulator rows) {
     this.rows = rows;
   }
 
-  /** A counter; null if the optimizer may compute the rows of {@code frame}, perhaps several times. */
+  /** A counter in a plan; null if the optimizer may compute the rows of {@code frame}, perhaps several times. */
   public static RowCounter of(Dataset frame) {
     Seq leaves = frame.queryExecution().analyzed().collectLeaves();
     for (int number = 0; number < leaves.size(); number++) {
@@ -38,12 +43,14 @@ public final class RowCounter implements Serializable {
         return null;
       }
     }
-    return new RowCounter(frame.sparkSession().sparkContext().longAccumulator());
+    RowCounter counter = new RowCounter(frame.sparkSession().sparkContext().longAccumulator());
+    counter.frame = plan(frame, new Filter(counter.condition(), frame.queryExecution().analyzed()));
+    return counter;
   }
 
-  /** {@code frame} with this counter in its plan. */
-  public Dataset over(Dataset frame) {
-    return plan(frame, new Filter(condition(), frame.queryExecution().analyzed()));
+  /** The rows that it counts. */
+  public Dataset frame() {
+    return frame;
   }
 
   /** {@code frame} without any counter in its plan. */
@@ -53,8 +60,14 @@ public final class RowCounter implements Serializable {
 
   /** Called for each row. */
   public boolean count() {
-    rows.add(1L);
+    if (counted++ == 0) {
+      TaskContext.get().addTaskCompletionListener(this);
+    }
     return true;
+  }
+
+  public void onTaskCompletion(TaskContext task) {
+    rows.add(counted);
   }
 
   public long rows() {
