@@ -161,3 +161,11 @@ def test_new_partitions_end_a_stream_that_reads_all_of_them(kafka, topic, open_b
         whole.take(20, 1, 100)
     _send(kafka, topic, 1)
     assert _take(part).count == 1
+
+
+def test_streams_that_do_not_return_do_not_hold_up_the_others(spark, kafka, topic, open_buffer) -> None:
+    """Their sinks are slow, say: they lose their turns."""
+    turns = 2 * spark._jvm.java.lang.Runtime.getRuntime().availableProcessors()
+    _send(kafka, topic, 1)
+    for _ in range(turns + 2):
+        assert _take(open_buffer(topic, {0: 0, 1: 0})).count == 1
