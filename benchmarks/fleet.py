@@ -29,6 +29,9 @@ _DEPLOY_GOAL = Goal(bound=0.5)
 _BACKFILL_GOAL = Goal(ratio=2.0)
 #: records per second and pipeline
 _RATE = 10
+#: After its start, a pipeline joins its consumer group: 500 of them have done so, and checked their groups, after this
+#: many times the seconds in which a single one settles.
+_JOINING = 6
 #: the longest wait for the last records
 _LAST_SECONDS = 120.0
 
@@ -108,7 +111,7 @@ class Fleet(Scenario):
     def _idle(self, server: Served) -> tuple[float, float]:
         """Per cent of a core, and megabytes."""
         sizes = self._bench.sizes
-        time.sleep(sizes.settle_seconds)
+        time.sleep(sizes.settle_seconds * _JOINING)
         before, began = usage(server.pid), time.monotonic()
         time.sleep(sizes.idle_seconds)
         after, seconds = usage(server.pid), time.monotonic() - began
