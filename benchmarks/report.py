@@ -95,8 +95,9 @@ runs while it starts.
 - **fleet**: `streamling serve` with {fleet_pipelines} pipelines, each with a topic of its own: Kafka JSON → SQL →
   print. CPU time over {idle:g} s and resident memory of all processes without new records, once all pipelines have
   joined their consumer groups; time from the request that creates a further pipeline to its first row; time from
-  sending a record to reading its row while {fleet_active} of the pipelines get 10 records per second for {fleet_seconds:g} s, alone and beside a pipeline of size `xl` that reads
-  {records:,} Avro records again and again. Every record has to arrive.
+  sending a record to reading its row while {fleet_active} of the pipelines get 10 records per second for
+  {fleet_seconds:g} s, alone and beside a pipeline of size `xl` that reads {records:,} Avro records again and again.
+  Every record has to arrive.
 - **versions**: this version compared with another checkout, by the command line alone: the quickstart; a run that
   reads {rows:,} rows of CSV files; {memory_records:,} Avro records of a topic, of which every tenth part is marked by a
   printed row, with the rate between the first and the last mark, and CPU time and memory of all processes meanwhile.
