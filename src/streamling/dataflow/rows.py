@@ -108,7 +108,9 @@ class Rows:
         if self._batches is not None:
             return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
         began = time.monotonic()
-        table = self.run(lambda: to_arrow(without_counters(self.frame()).limit(rows)))
+        # rows that Spark keeps are found by their plan, and are not counted again
+        uncounted = (lambda frame: frame) if self._kept else without_counters
+        table = self.run(lambda: to_arrow(uncounted(self.frame()).limit(rows)))
         batches = table.combine_chunks().to_batches()
         return (batches[0] if batches else pa.record_batch({})), time.monotonic() - began
 

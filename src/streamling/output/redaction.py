@@ -79,6 +79,8 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """``text`` without credentials."""
+        if not text:
+            return text
         there = (secret for secret in (*self._plain, *self._hex) if secret in text)
         spans = [span for secret in there for span in _found(secret, text)]
         if self._spelled:

@@ -84,9 +84,7 @@ class SharedHandle:
             return Report(phase, reason=f"waiting for {busy}" if busy else "")
         if phase is Phase.RUNNING and run is not None:
             stall_reason = run.stall_reason
-            return Report(
-                phase, ready=run.epoch is not None and not stall_reason, reason=stall_reason and redact(stall_reason)
-            )
+            return Report(phase, ready=run.epoch is not None and not stall_reason, reason=redact(stall_reason))
         if error is None:
             return Report(phase)
         return Report(
