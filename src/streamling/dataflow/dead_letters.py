@@ -28,7 +28,6 @@ class SplitRejectedStep:
 
     wants_frame = True
     reports_count = False
-    computes_once = False
 
     def __init__(self, outlet: Outlet, node: str, dead_letters: Step, recent: RecentDeadLetters) -> None:
         #: takes the valid rows

@@ -11,7 +11,6 @@ from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import Port
 from streamling.dataflow.row_measures import RowMeasures
-from streamling.dataflow.row_observation import RowObservation
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import OnAck
 from streamling.errors import StreamlingError
@@ -20,15 +19,15 @@ from streamling.pipeline.error_locations import node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.sinks import FrameSink
 from streamling.plugins.streams import LocalRows
+from streamling.spark.row_counters import REPORT_WAIT, count_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 T = TypeVar("T")
 
-#: Seconds to wait for the count of rows that have been written, if a limit depends on it and otherwise.
-#: Spark reports it on a thread of its own, within milliseconds, unless it is so far behind that it drops reports.
-_LIMIT_WAIT, _COUNT_WAIT = 30.0, 2.0
+#: seconds to wait for the count of rows that have been written, if no limit depends on it
+_COUNT_WAIT = 2.0
 
 
 class FrameSinkStep:
@@ -55,10 +54,6 @@ class FrameSinkStep:
     @property
     def reports_count(self) -> bool:
         return self.operator.counts_rows
-
-    @property
-    def computes_once(self) -> bool:
-        return self.operator.counts_rows  # otherwise it may be anything
 
     def open(self) -> None:
         with node_errors(self.node):
@@ -131,18 +126,18 @@ class FrameSinkStep:
             if self._meter.measures is not None:
                 self._meter.measures.record_batches(rows.batches())
             return rows.count
-        if rows.is_observed and not self.operator.counts_rows:
+        if rows.is_counted_in_spark and not self.operator.counts_rows:
             self._write(self.prepare(rows))
             return None
         return self._write_counted(self.prepare(rows))
 
     def _write_counted(self, rows: Rows) -> int | None:
-        """Write ``rows`` and count them: the sink does, or Spark, at 0.04 to 0.25 µs per row."""
+        """Write ``rows`` and count them: the sink does, or Spark."""
         if self.operator.counts_rows or not self._countable:
             return self._write(rows)
-        observed = RowObservation(rows.frame())
-        self._write(rows.with_frame(observed.frame))
-        count = observed.rows(_LIMIT_WAIT if self._limit.is_limited else _COUNT_WAIT)
+        counter = count_rows(rows.frame())
+        self._write(rows.with_frame(counter.frame))
+        count = counter.rows(REPORT_WAIT if self._limit.is_limited else _COUNT_WAIT)
         if count is None:
             self._countable = self._limit.is_limited
         return count

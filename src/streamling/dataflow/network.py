@@ -51,10 +51,6 @@ class Step(Protocol):
     def reports_count(self) -> bool:
         """Whether it finds out the number of rows that it takes, so that Spark does not have to count them."""
 
-    @property
-    def computes_once(self) -> bool:
-        """Whether it makes Spark compute the rows exactly once."""
-
     def accept(self, upstream: str, rows: Rows) -> None: ...
 
     def ports(self) -> Sequence[Port]: ...
@@ -87,11 +83,6 @@ class Outlet:
         """The only consumer, if there is one and no side output."""
         return self.steps[0] if len(self.steps) == 1 and not self.side_outputs else None
 
-    @property
-    def computes_once(self) -> bool:
-        """Whether Spark computes the rows exactly once: if there are several consumers, they are kept."""
-        return not self.side_outputs and all(step.computes_once for step in self.steps)
-
     def with_steps(self, steps: Sequence[Step]) -> Outlet:
         """An outlet for the same rows that has only these consumers."""
         return Outlet(self.node, steps, self.side_outputs, self.meter)
@@ -102,7 +93,7 @@ class Outlet:
             rows.on_count(self.meter.count_rows_out)
             rows.on_count(self.meter.activity.count_batch)
         if self._counting is not None and self._counting.active and not any(step.reports_count for step in self.steps):
-            rows.observe(once=self.computes_once)
+            rows.count_in_spark()
         measures = self._measures
         if measures is not None and not rows.in_python and self._stays_in_spark:
             rows.measure(measures)
@@ -199,10 +190,6 @@ class FrameStep:
         return bool(self._keeps_rows)
 
     @property
-    def computes_once(self) -> bool:
-        return not self._operator.per_batch and self.outlet.computes_once
-
-    @property
     def needs_job(self) -> NeedsJob | None:
         """Why the driver cannot evaluate it for small batches, whatever its plan; None: that depends on the plan."""
         return job_for_each_batch(self._operator, len(self._empty_inputs))
@@ -243,7 +230,6 @@ class LaneStep:
     wants_frame = False
     #: rows that are loaded into Python are counted there
     reports_count = True
-    computes_once = True
 
     def __init__(
         self, node: Node, lanes: Sequence[Lane], router: Router, meter: NodeMeter, outlet: Outlet | None

@@ -1,7 +1,8 @@
 """What is measured about the rows of a node besides their number: event times, and the row kinds of change records.
 
 Rows in Python are measured as Arrow data. For rows that stay in Spark, aggregates are added to their plan
-(``DataFrame.observe``): Spark reports them a moment after the job.
+(``DataFrame.observe``): Spark reports them a moment after the job. Row kinds have a counter in the generated code if a
+job computes the rows: an aggregate would cost more than 3 % of the time in which a message is decoded.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ import pyarrow as pa
 from streamling.observe.event_times import MILLISECONDS, EventTimes
 from streamling.plugins.context import Metrics
 from streamling.plugins.rejects import REJECT_COLUMN
+from streamling.spark.row_counters import GroupCounter
 from streamling.telemetry.metrics import BUCKETS
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Observation
 
-_KINDS: Final = ("i", "u", "d")
+_KINDS: Final = "iud"
 #: observations that may wait for Spark's report; some never get one, because the driver evaluated the plan
 _MOST_PENDING: Final = 8
 
@@ -65,6 +67,9 @@ class RowMeasures:
         self._lock = threading.Lock()
         #: observations and what they contain
         self._pending: list[tuple[Observation, _Contents]] = []
+        #: counts the row kinds of the last batch that a job computes, and what has been recorded of them
+        self._counter: GroupCounter | None = None
+        self._counted = [0] * len(_KINDS)
         #: of the plan that the driver evaluates
         self._contents = _Contents()
         #: whether the source adds the measures to its plan itself, before it drops rows
@@ -90,14 +95,18 @@ class RowMeasures:
         from pyspark.sql import Observation
 
         times = None if self._event_times is None else _times(frame, self._event_times)
-        kinds = self._kind_counts(frame)
-        self._contents = _Contents(bool(kinds), times is not None)
+        counted = self._with_counter(frame)
+        kinds = self._kind_counts(frame) if counted is None else []
+        contents = _Contents(bool(kinds), times is not None)
+        if counted is None:
+            self._contents = contents
         aggregates = [*kinds, *([] if times is None else _time_aggregates(frame, times))]
+        frame = frame if counted is None else counted
         if not aggregates:
             return frame
         observation = Observation(self.name)
         with self._lock:
-            self._pending = [*self._pending[1 - _MOST_PENDING :], (observation, self._contents)]
+            self._pending = [*self._pending[1 - _MOST_PENDING :], (observation, contents)]
         return frame.observe(observation, *(each.alias(f"m{number}") for number, each in enumerate(aggregates)))
 
     @property
@@ -107,11 +116,12 @@ class RowMeasures:
 
     def collect(self) -> None:
         """Record what Spark has reported in the meantime."""
-        if not self._pending:
+        if not self._pending and self._counter is None:
             return
         from py4j.protocol import Py4JError
 
         with suppress(Py4JError, OSError):  # a JVM that has died reports nothing more
+            self._record_counter()
             for row, contents in self._taken():
                 values = [None if row.isNullAt(number) else float(row.get(number)) for number in range(row.length())]
                 if values:
@@ -141,11 +151,37 @@ class RowMeasures:
     def _kind_counts(self, frame: DataFrame) -> list[Column]:
         from pyspark.sql import functions as f
 
-        if self._kinds is None or self._counting is None or not self._counting.active:
-            return []
-        if OP_COLUMN not in frame.columns:
-            return []
-        return [f.count_if(f.when(_is_valid(frame), f.col(OP_COLUMN)) == kind) for kind in _KINDS]
+        return [f.count_if(_kind(frame) == kind) for kind in _KINDS] if self._counts_kinds(frame) else []
+
+    def _with_counter(self, frame: DataFrame) -> DataFrame | None:
+        """``frame`` with a counter of row kinds in its plan; None if the driver may evaluate the plan."""
+        counter = GroupCounter.of(frame, _kind(frame), _KINDS) if self._counts_kinds(frame) else None
+        if counter is None:
+            return None
+        self._record_counter()  # the job of the last batch has ended
+        with self._lock:
+            self._counter, self._counted = counter, [0] * len(_KINDS)
+        return counter.frame
+
+    def _counts_kinds(self, frame: DataFrame) -> bool:
+        counting = self._kinds is not None and self._counting is not None and self._counting.active
+        return counting and OP_COLUMN in frame.columns
+
+    def _record_counter(self) -> None:
+        """Record what the counter has counted since the last call."""
+        with self._lock:
+            if self._counter is None or self._kinds is None:
+                return
+            before, self._counted = self._counted, self._counter.counts()
+            for kind, old, new in zip(_KINDS, before, self._counted, strict=True):
+                self._metrics.count(self._kinds, new - old, {"kind": kind})
+
+
+def _kind(frame: DataFrame) -> Column:
+    """The kind of each valid row."""
+    from pyspark.sql import functions as f
+
+    return f.when(_is_valid(frame), f.col(OP_COLUMN))
 
 
 def _is_valid(frame: DataFrame) -> Column:

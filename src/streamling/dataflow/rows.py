@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from streamling.dataflow.arrow_frames import to_frame
 from streamling.dataflow.row_measures import RowMeasures
-from streamling.dataflow.row_observation import RowCounter, RowObservation, without_counters
 from streamling.errors import StreamlingError
 from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
 from streamling.spark.local_frames import is_local, to_arrow
+from streamling.spark.row_counters import RowCounter, count_rows, without_counters
 from streamling.spark.worker_errors import worker_failure
 from streamling.sql.plan import ROW
 
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
-
-#: Seconds to wait for a count after its job has ended. Spark reports it on another thread, within milliseconds,
-#: unless it is so far behind that it drops reports.
-_OBSERVED_WAIT = 30.0
 
 #: a node and the operator whose part of the plan has not run yet
 Part = tuple[Node, Operator[Any]]
@@ -63,8 +59,8 @@ class Rows:
         self.count = count if batches is None else sum(batch.num_rows for batch in batches)
         self._kept = False
         self._numbered: DataFrame | None = None
-        self._counters: list[Callable[[int], None]] = []
-        self._observed: RowObservation | RowCounter | None = None
+        self._listeners: list[Callable[[int], None]] = []
+        self._counter: RowCounter | None = None
 
     def frame(self) -> DataFrame:
         """The rows for Spark."""
@@ -159,43 +155,41 @@ class Rows:
 
     def on_count(self, listener: Callable[[int], None]) -> None:
         """Call ``listener`` with the number of rows as soon as it is known without extra work: now for rows in Python
-        and those that the source has counted, later for those that are loaded into Python. Rows that stay in Spark have
-        to be observed."""
+        and those that the source has counted, later for those that are loaded into Python. For rows
+        that stay in Spark, `count_in_spark` has to be called."""
         if self.count is not None:
             listener(self.count)
         else:
-            self._counters.append(listener)
+            self._listeners.append(listener)
 
     def count_with(self, others: Rows) -> None:
         """There are as many rows as ``others``."""
         others.on_count(self.report_count)
 
-    def observe(self, *, once: bool) -> None:
-        """Let Spark count the rows while it computes those of the `frame` that is returned from now on, ``once`` if no
-        other job does."""
+    def count_in_spark(self) -> None:
+        """Let Spark count the rows while it computes those of the `frame` that is returned from now on."""
         if self.count is None:
-            frame = self.frame()
-            self._observed = (RowCounter.of(frame) if once else None) or RowObservation(frame)
-            self._frame = self._observed.frame
+            self._counter = count_rows(self.frame())
+            self._frame = self._counter.frame
 
     def measure(self, measures: RowMeasures) -> None:
         """Let Spark measure the rows while it computes those of the `frame` that is returned from now on."""
         self._frame = measures.observe(self.frame())
 
     @property
-    def is_observed(self) -> bool:
-        return self._observed is not None
+    def is_counted_in_spark(self) -> bool:
+        return self._counter is not None
 
     def settle(self) -> None:
-        """The job that computed the rows has ended: report the observed count."""
-        if self._counters and self._observed is not None:
-            self.report_count(self._observed.rows(_OBSERVED_WAIT) or 0)
+        """The job that computed the rows has ended: report what Spark has counted."""
+        if self._listeners and self._counter is not None:
+            self.report_count(self._counter.rows() or 0)
 
     def report_count(self, rows: int) -> None:
         """The number of rows is known now."""
         self.count = rows
-        counters, self._counters = self._counters, []
-        for listener in counters:
+        listeners, self._listeners = self._listeners, []
+        for listener in listeners:
             listener(rows)
 
     def translate_error(self, error: Exception, node: Node | None = None, doing: str = "") -> StreamlingError:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_NAME = "streamling_rows"
 #: operators with as many rows as their input
 _KEEPING = {"Project", "RepartitionByExpression", "SubqueryAlias", "View"}
 
@@ -45,20 +44,7 @@ def shuffled_rows(execution: Any) -> int:
     return int(plan.metrics().apply("shuffleRecordsWritten").value())
 
 
-def with_row_counter(frame: DataFrame) -> DataFrame:
-    """Return ``frame`` with a counter in its plan; costs up to 0.25 µs per row, because it interrupts generated
-    code."""
-    return frame.observe(_NAME, row_count())
-
-
 def report_counts(execution: Any) -> None:
     """Publish the counts of all observations in the plan of a `QueryExecution`. Spark does this at the end of a SQL
     statement, but not for a plan whose rows were requested directly."""
     execution.sparkSession().observationManager().tryComplete(execution)
-
-
-def read_count(execution: Any, name: str = _NAME) -> int:
-    """Return the count of the counter in a `QueryExecution`; 0 if Spark did not have to compute the rows, such as those
-    above ``WHERE false``."""
-    found = execution.observedMetrics().get(name)
-    return int(found.get().getLong(0)) if found.isDefined() else 0

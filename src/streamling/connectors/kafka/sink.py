@@ -38,7 +38,8 @@ from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.sinks import FrameSink
 from streamling.plugins.streams import LocalRows, NeedsJob
-from streamling.spark.counting import read_count, report_counts, shuffled_rows, with_row_counter
+from streamling.spark.counting import report_counts, shuffled_rows
+from streamling.spark.row_counters import count_rows
 from streamling.sql.kernels.registration import register
 
 if TYPE_CHECKING:
@@ -243,8 +244,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return key, self._value(columns)
 
     def _write(self, frame: DataFrame) -> int:
-        in_place = self._is_in_place
-        frame = with_operation(with_row_counter(frame) if in_place else frame)
+        counter = count_rows(frame) if self._is_in_place else None
+        frame = with_operation(frame if counter is None else counter.frame)
         key, value = self._key_and_value(frame)
         rows = messages(self._ordered(frame, key), key, value)
         try:
@@ -252,7 +253,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         except Exception as error:
             raise self._translate_error(error) from None
         report_counts(execution)
-        return read_count(execution) if in_place else shuffled_rows(execution)
+        return shuffled_rows(execution) if counter is None else counter.rows() or 0
 
     @property
     def _is_in_place(self) -> bool:

@@ -1,7 +1,9 @@
 package streamling;
 
 import java.io.Serializable;
+import java.util.AbstractMap;
 import org.apache.spark.TaskContext;
+import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
@@ -10,42 +12,77 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.LogicalRDD;
 import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.ObjectType;
-import org.apache.spark.util.LongAccumulator;
+import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.Function1;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
+import scala.collection.mutable.ListBuffer;
 import scala.runtime.AbstractPartialFunction;
 
 /**
  * Counts the rows of a frame while Spark computes them. It is the condition of a filter that keeps all rows, so it
- * becomes part of the generated code: a tenth of what an observation costs. All jobs that compute the rows add up.
+ * becomes part of the generated code: a tenth of what an observation costs.
  */
 public final class RowCounter implements Serializable, TaskCompletionListener {
   private static final long serialVersionUID = 1L;
 
-  private final LongAccumulator rows;
+  /** One letter per group of rows that is counted; empty: all rows are. */
+  private final String groups;
+  private final PartitionCounts counts = new PartitionCounts();
   private transient Dataset frame;
   /** Of the task that this copy belongs to. */
-  private transient long counted;
+  private transient long[] counted;
 
-  private RowCounter(LongAccumulator rows) {
-    this.rows = rows;
+  private RowCounter(String groups) {
+    this.groups = groups;
   }
 
-  /** A counter in a plan; null if the optimizer may compute the rows of {@code frame}, perhaps several times. */
+  /** A counter of all rows; null if the optimizer may compute those of {@code frame}. */
   public static RowCounter of(Dataset frame) {
+    return hasLeaf(frame, LocalRelation.class) ? null : new RowCounter("").over(frame, none());
+  }
+
+  /**
+   * A counter of the rows with each of these letters in {@code group}, a column of text without nulls (which generated
+   * code does not pass on); null if the driver may compute those of {@code frame} without a job.
+   */
+  public static RowCounter of(Dataset frame, Column group, String letters) {
+    if (hasLeaf(frame, LocalRelation.class) || hasLeaf(frame, LogicalRDD.class)) {
+      return null;
+    }
+    ListBuffer arguments = new ListBuffer();
+    arguments.append(((SparkSession) frame.sparkSession()).expression(group));
+    return new RowCounter(letters).over(frame, arguments.toList());
+  }
+
+  private static boolean hasLeaf(Dataset frame, Class kind) {
     Seq leaves = frame.queryExecution().analyzed().collectLeaves();
     for (int number = 0; number < leaves.size(); number++) {
-      if (leaves.apply(number) instanceof LocalRelation) {
-        return null;
+      if (kind.isInstance(leaves.apply(number))) {
+        return true;
       }
     }
-    RowCounter counter = new RowCounter(frame.sparkSession().sparkContext().longAccumulator());
-    counter.frame = plan(frame, new Filter(counter.condition(), frame.queryExecution().analyzed()));
-    return counter;
+    return false;
+  }
+
+  private RowCounter over(Dataset frame, Seq arguments) {
+    frame.sparkSession().sparkContext().register(counts);
+    this.frame = plan(frame, new Filter(condition(arguments), frame.queryExecution().analyzed()));
+    return this;
+  }
+
+  /** Not deterministic: otherwise the optimizer would replace the call by its result. */
+  private Expression condition(Seq arguments) {
+    Expression counter = Literal.create(this, new ObjectType(RowCounter.class));
+    return new Invoke(counter, "count", BooleanType$.MODULE$, arguments, none(), false, false, false);
+  }
+
+  private static Seq none() {
+    return (Seq) (Object) Nil$.MODULE$;
   }
 
   /** The rows that it counts. */
@@ -60,25 +97,42 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
 
   /** Called for each row. */
   public boolean count() {
-    if (counted++ == 0) {
-      TaskContext.get().addTaskCompletionListener(this);
+    if (counted == null) {
+      start(1);
+    }
+    counted[0]++;
+    return true;
+  }
+
+  /** Called for each row, with its group. */
+  public boolean count(UTF8String group) {
+    if (counted == null) {
+      start(groups.length());
+    }
+    int number = group.numBytes() != 1 ? -1 : groups.indexOf(group.getByte(0));
+    if (number >= 0) {
+      counted[number]++;
     }
     return true;
   }
 
+  private void start(int groups) {
+    counted = new long[groups];
+    TaskContext.get().addTaskCompletionListener(this);
+  }
+
   public void onTaskCompletion(TaskContext task) {
-    rows.add(counted);
+    counts.add(new AbstractMap.SimpleEntry(Integer.valueOf(task.partitionId()), counted));
   }
 
-  public long rows() {
-    return rows.sum();
-  }
-
-  /** Not deterministic: otherwise the optimizer would replace the call by its result. */
-  private Expression condition() {
-    Seq none = (Seq) (Object) Nil$.MODULE$;
-    Expression counter = Literal.create(this, new ObjectType(RowCounter.class));
-    return new Invoke(counter, "count", BooleanType$.MODULE$, none, none, true, false, false);
+  /** The number of rows, or those of each group, separated by spaces. */
+  public String counts() {
+    long[] total = counts.total(Math.max(1, groups.length()));
+    StringBuilder text = new StringBuilder();
+    for (int group = 0; group < total.length; group++) {
+      text.append(total[group]).append(' ');
+    }
+    return text.toString();
   }
 
   private static Dataset plan(Dataset frame, LogicalPlan plan) {

@@ -1,0 +1,108 @@
+"""Rows that Spark counts while it computes them."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from streamling.spark.counting import row_count
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_POLL = 0.001
+#: Seconds to wait for a count after its job has ended. Spark reports observations on another thread, within
+#: milliseconds, unless it is so far behind that it drops reports.
+REPORT_WAIT: Final = 30.0
+
+
+class RowCounter(Protocol):
+    """A counter inside a plan. Use ``frame`` instead of the original one."""
+
+    @property
+    def frame(self) -> DataFrame: ...
+
+    def rows(self, timeout: float = REPORT_WAIT) -> int | None:
+        """The number of rows after the job; 0 if Spark did not need to compute them, as with ``WHERE false``. None if
+        Spark has not reported it after ``timeout`` seconds."""
+
+
+def count_rows(frame: DataFrame) -> RowCounter:
+    """Count the rows of ``frame``; however many jobs compute them, they count once."""
+    counter = _counter(frame)
+    return RowObservation(frame) if counter is None else _CodeCounter(counter, frame)
+
+
+class RowObservation:
+    """An operator for which Spark cannot generate code. The first job counts."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        from pyspark.sql import Observation
+
+        self._observation = Observation()
+        self.frame = frame.observe(self._observation, row_count())
+
+    def rows(self, timeout: float = REPORT_WAIT) -> int | None:
+        observation: Any = self._observation._jo
+        deadline = time.monotonic() + timeout
+        while not observation.future().isCompleted():
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(_POLL)
+        counted = observation.getRow()
+        return int(counted.getLong(0)) if counted.length() else 0
+
+
+class _CodeCounter:
+    """Part of the generated code, which costs almost nothing (`RowCounter.java`)."""
+
+    def __init__(self, counter: Any, counted: DataFrame) -> None:
+        from pyspark.sql import DataFrame
+
+        self._counter = counter
+        self.frame = DataFrame(counter.frame(), counted.sparkSession)
+
+    def rows(self, timeout: float = REPORT_WAIT) -> int:
+        return self.counts()[0]
+
+    def counts(self) -> list[int]:
+        """The rows of each group."""
+        return [int(count) for count in self._counter.counts().split()]
+
+
+class GroupCounter(_CodeCounter):
+    """Counts the rows of a frame in groups."""
+
+    @classmethod
+    def of(cls, frame: DataFrame, group: Column, letters: str) -> GroupCounter | None:
+        """A counter of the rows with each of ``letters`` in ``group``; None if the driver may compute the rows without
+        a job."""
+        from pyspark.sql import functions as f
+
+        counter = _counter(frame, f.coalesce(group, f.lit(""))._jc, letters)
+        return None if counter is None else cls(counter, frame)
+
+
+def without_counters(frame: DataFrame) -> DataFrame:
+    """``frame`` for another job, whose rows do not count."""
+    from pyspark.sql import DataFrame
+
+    session = frame.sparkSession
+    remove = _method(session.sparkContext._gateway, "without")
+    return frame if remove is None else DataFrame(remove(frame._jdf), session)
+
+
+def _counter(frame: DataFrame, *arguments: Any) -> Any | None:
+    make = _method(frame.sparkSession.sparkContext._gateway, "of")
+    return None if make is None else make(frame._jdf, *arguments)
+
+
+@cache
+def _method(gateway: Any, name: str) -> Any | None:
+    """A static method of the Java class, found once: to look it up takes several calls. None if the JVM does not have
+    our classes, which come with the connector for Kafka."""
+    from py4j.java_gateway import JavaClass
+
+    found = gateway.jvm.streamling.RowCounter
+    return getattr(found, name) if isinstance(found, JavaClass) else None
