@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from benchmarks import records
-from benchmarks.plugins import ChangesSource, SlowSink
+from benchmarks.plugins import ChangesSource, DropSink, SlowSink
 from benchmarks.spent import Cost, measure_cost, run_to_its_end
 from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaConfig
@@ -42,6 +42,9 @@ class ChangePipelines:
     def to_nowhere(self, topic: str, count: int, headers: bool, condition: str = "true") -> dict[str, float]:
         return self._run(topic, count, "{type: blackhole, from: shaped}", condition)
 
+    def to_arrow(self, topic: str, count: int, observed: str) -> dict[str, float]:
+        return self._run(topic, count, "{type: bench.drop, from: shaped}", observed=observed)
+
     def to_postgres(self, topic: str, count: int, table: str) -> dict[str, float]:
         return self._run(topic, count, f"{{type: postgres, from: shaped, schema: public, table: {table}}}")
 
@@ -51,15 +54,18 @@ class ChangePipelines:
     def to_slow_sink(self, topic: str, count: int, seconds: float) -> dict[str, float]:
         return self._run(topic, count, f"{{type: bench.slow, from: shaped, seconds: {seconds}}}")
 
-    def _run(self, topic: str, count: int, sink: str, condition: str = "true") -> dict[str, float]:
+    def _run(self, topic: str, count: int, sink: str, condition: str = "true", observed: str = "") -> dict[str, float]:
         registry = Registry.builtin()
         registry.register(NodeKind.SOURCE, "bench.changes", ChangesSource)
         registry.register(NodeKind.SINK, "bench.slow", SlowSink)
+        registry.register(NodeKind.SINK, "bench.drop", DropSink)
         columns = ", ".join(records.COLUMNS)
         text = _PIPELINE.format(topic=topic, records=count, columns=columns, condition=condition, sink=sink)
         # a separate consumer group: that of the previous run has read everything
         config = self._config.model_copy(update={"application_id": f"bench_{uuid4().hex[:8]}"})
-        spent = run_to_its_end(text, session=self._session, config=config, registry=registry, state=MemoryState())
+        spent = run_to_its_end(
+            text, session=self._session, config=config, registry=registry, state=MemoryState(), observed=observed
+        )
         return spent.answer()
 
 

@@ -20,6 +20,11 @@ COLUMNS = (
     "ordered_at",
 )
 CONDITION = "amount >= 50"
+#: as many expressions as SQL over a wide table has
+WIDE = (
+    "order_id",
+    *(f"CASE WHEN quantity > {n} THEN upper(customer) ELSE concat(country, customer) END AS c{n}" for n in range(60)),
+)
 
 FILES = 8
 _COUNTRIES = ("BR", "DE", "ES", "FR", "IN", "JP", "NG", "US")

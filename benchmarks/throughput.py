@@ -17,6 +17,7 @@ _JOBS = 4
 #: batches at the start of a stream that do not count
 _FIRST = 2
 _GOAL = Goal(ratio=0.95)
+_WIDE = "parquet → 61 columns → blackhole"
 
 
 class Throughput(Scenario):
@@ -26,7 +27,7 @@ class Throughput(Scenario):
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        return 1 + _JOBS * sizes.rounds * (3 if has_pyspark else 2)
+        return 1 + sizes.rounds * (_JOBS * 3 + 2 if has_pyspark else _JOBS * 2)
 
     def figures(self) -> list[Figure]:
         self._bench.step("throughput: files to read")
@@ -46,7 +47,39 @@ class Throughput(Scenario):
             figures += self._job("rate → SQL → blackhole", self._rate, sides)
             job = partial(self._files, "files_to_arrow", folder / "parquet", "parquet")
             figures += self._job("parquet → SQL → Arrow", job, sides, judged=False)
-        return figures
+        return [*figures, *self._wide(folder / "parquet")]
+
+    def _wide(self, folder: Path) -> list[Figure]:
+        """SQL with many expressions; by hand with Spark's default settings."""
+        if not self._bench.has_pyspark:
+            return []
+        kinds = {"ours": ("ours", "ours"), "by_hand": ("default", "by hand")}
+        job = partial(self._files, "files_to_many_columns", folder, "parquet")
+        with ExitStack() as stack:
+            started = {
+                label: (
+                    stack.enter_context(worker(kind, cwd=self._bench.place(f"wide-{label}"), env=self._bench.env)),
+                    side,
+                )
+                for label, (kind, side) in kinds.items()
+            }
+
+            def measured(label: str) -> float:
+                self._bench.step(f"throughput: {_WIDE}, {label.replace('_', ' ')}")
+                return job(*started[label])
+
+            found = self._bench.alternate(**{label: partial(measured, label) for label in kinds})
+        return [
+            Figure(
+                self.title,
+                _WIDE,
+                Unit.MILLION_ROWS,
+                found["ours"],
+                found["by_hand"],
+                compared_with="PySpark with its defaults",
+                goal=_GOAL,
+            )
+        ]
 
     def _job(
         self,

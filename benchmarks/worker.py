@@ -91,6 +91,11 @@ class Pipelines:
     def files_to_arrow(self, folder: str, format: str) -> float:
         return self._files(folder, format, "bench.drop")
 
+    def files_to_many_columns(self, folder: str, format: str) -> float:
+        return self._run(
+            _FILE_PIPELINE, folder=folder, format=format, sink="blackhole", columns=data.WIDE, condition=data.CONDITION
+        )
+
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
 
@@ -180,9 +185,16 @@ class ByHand:
 
         return self._timed(jobs.files_to_arrow, folder, format)
 
-    def _timed(self, job: Callable[..., object], folder: str, format: str) -> float:
+    def files_to_many_columns(self, folder: str, format: str) -> float:
+        from benchmarks.twins import jobs
+
+        return self._timed(jobs.files_to_nowhere, folder, format, data.WIDE)
+
+    def _timed(
+        self, job: Callable[..., object], folder: str, format: str, columns: Sequence[str] = data.COLUMNS
+    ) -> float:
         began = time.monotonic()
-        job(self._session, folder, format, data.SCHEMA, data.COLUMNS, data.CONDITION)
+        job(self._session, folder, format, data.SCHEMA, columns, data.CONDITION)
         return time.monotonic() - began
 
     def rate_to_nowhere(self, rows: int, batches: int) -> list[float]:

@@ -52,6 +52,11 @@ def test_quick_stops_at_the_first_compiler() -> None:
     assert "-XX:TieredStopAtLevel=1" not in jvm_command(JAVA_25, {}, ()).tuning
 
 
+def test_generated_code_is_compiled_up_to_the_limit_of_spark() -> None:
+    """Otherwise Java interprets methods of more than 8 000 bytes."""
+    assert "-XX:-DontCompileHugeMethods" in jvm_command(JAVA_25, {}, ()).tuning
+
+
 def test_extra_flags_come_after_ours_so_that_they_win() -> None:
     conf = {"spark.driver.extraJavaOptions": "-Xmx1g '-Dsaid=two words'"}
     line = jvm_command(JAVA_25, conf, ()).line(["-Dlast=1"])

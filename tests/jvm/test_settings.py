@@ -59,6 +59,7 @@ def test_executors_run_in_the_locale_of_the_driver_with_a_safe_collector() -> No
     ours = spark_settings("yarn", {}, SCRATCH)[options].split()
     assert ours[:2] == ["-Duser.language=en", "-Duser.country=US"]
     assert ours[-1] == "-XX:+UseParallelGC"
+    assert "-XX:-DontCompileHugeMethods" in ours
     theirs = spark_settings("yarn", {options: "-XX:+UseZGC -Dx=1"}, SCRATCH)[options].split()
     assert theirs[-2:] == ["-XX:+UseZGC", "-Dx=1"]
     assert "-XX:+UseParallelGC" not in theirs

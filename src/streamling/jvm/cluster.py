@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from streamling.errors import StreamlingError
-from streamling.jvm.command import avro_limits, heap_mb
+from streamling.jvm.command import COMPILE_LARGE_METHODS, avro_limits, heap_mb
 
 #: The result of upper('i') must not depend on the worker's locale.
 _LOCALE = "-Duser.language=en -Duser.country=US"
@@ -29,7 +29,13 @@ def executor_settings(conf: Mapping[str, str], jars: Iterable[Path]) -> dict[str
     theirs = conf.get("spark.executor.extraJavaOptions", "")
     limits = avro_limits(heap_mb(conf, "spark.executor.memory", _EXECUTOR_MB))
     properties = " ".join(f"-D{name}={value}" for name, value in limits.items())
-    options = (_LOCALE, properties, "" if _NAMED_COLLECTOR.search(theirs) else _COLLECTOR, theirs)
+    options = (
+        _LOCALE,
+        properties,
+        COMPILE_LARGE_METHODS,
+        "" if _NAMED_COLLECTOR.search(theirs) else _COLLECTOR,
+        theirs,
+    )
     return {
         # The driver serves them over its own port: no shared file system is needed.
         "spark.jars": ",".join(filter(None, (conf.get("spark.jars", ""), *map(str, jars)))),

@@ -22,6 +22,10 @@ _LATE_C2 = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
+#: Java interprets methods of more than 8 000 bytes, which is ten times slower. The code that Spark generates for ten
+#: columns of a topic can be larger; with this flag, up to `settings.LARGEST_METHOD` is compiled.
+COMPILE_LARGE_METHODS = "-XX:-DontCompileHugeMethods"
+
 #: enough for any pipeline with bounded batches; an idle JVM with it stays at 450 MB in total
 DEFAULT_HEAP_MB = 512
 
@@ -85,7 +89,7 @@ def jvm_command(
     }
     # Spark processes SQL recursively: a sum of 1 000 terms and a chain of 400 nodes need more than the default 1 MiB.
     # Only what a thread actually uses becomes memory.
-    tuning = [f"-Xmx{heap_mb(conf)}m", "-Xss16m"]
+    tuning = [f"-Xmx{heap_mb(conf)}m", "-Xss16m", COMPILE_LARGE_METHODS]
     tuning += ["-XX:TieredStopAtLevel=1"] if quick else _LATE_C2
     # Map an archive at the address it was written for: relocating it would patch 200 MB of pointers at every start.
     tuning += ["-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0"]

@@ -32,9 +32,10 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
 
   /** One letter per group of rows that is counted; empty: all rows are. */
   private final String groups;
-  private final PartitionCounts counts = new PartitionCounts();
+  private final PartitionCounts partitions = new PartitionCounts();
   private transient Dataset frame;
-  /** Of the task that this copy belongs to. */
+  /** Of the task that this copy belongs to: all rows, and those of each group. */
+  private transient long rows;
   private transient long[] counted;
 
   private RowCounter(String groups) {
@@ -70,7 +71,7 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
   }
 
   private RowCounter over(Dataset frame, Seq arguments) {
-    frame.sparkSession().sparkContext().register(counts);
+    frame.sparkSession().sparkContext().register(partitions);
     this.frame = plan(frame, new Filter(condition(arguments), frame.queryExecution().analyzed()));
     return this;
   }
@@ -97,40 +98,35 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
 
   /** Called for each row. */
   public boolean count() {
-    if (counted == null) {
-      start(1);
+    if (rows++ == 0) {
+      TaskContext.get().addTaskCompletionListener(this);
     }
-    counted[0]++;
     return true;
   }
 
   /** Called for each row, with its group. */
   public boolean count(UTF8String group) {
     if (counted == null) {
-      start(groups.length());
+      counted = new long[groups.length()];
     }
     int number = group.numBytes() != 1 ? -1 : groups.indexOf(group.getByte(0));
     if (number >= 0) {
       counted[number]++;
     }
-    return true;
-  }
-
-  private void start(int groups) {
-    counted = new long[groups];
-    TaskContext.get().addTaskCompletionListener(this);
+    return count();
   }
 
   public void onTaskCompletion(TaskContext task) {
-    counts.add(new AbstractMap.SimpleEntry(Integer.valueOf(task.partitionId()), counted));
+    long[] counts = counted == null ? new long[] {rows} : counted;
+    partitions.add(new AbstractMap.SimpleEntry(Integer.valueOf(task.partitionId()), counts));
   }
 
   /** The number of rows, or those of each group, separated by spaces. */
   public String counts() {
-    long[] total = counts.total(Math.max(1, groups.length()));
+    long[] total = partitions.total(Math.max(1, groups.length()));
     StringBuilder text = new StringBuilder();
-    for (int group = 0; group < total.length; group++) {
-      text.append(total[group]).append(' ');
+    for (int number = 0; number < total.length; number++) {
+      text.append(total[number]).append(' ');
     }
     return text.toString();
   }
