@@ -31,6 +31,8 @@ connection.close()
 time.sleep(0.5)
 print("Terminating due to java.lang.OutOfMemoryError: Java heap space")
 """
+#: closes its connections one after the other
+LISTENING = EXITING.replace("listening.close()\n", 'print("Terminating due to java.lang.OutOfMemoryError", flush=True)\n')
 
 
 def shell(script: str, scratch: Path) -> Jvm:
@@ -98,8 +100,9 @@ def test_known_errors_in_the_last_output_are_translated(tmp_path: Path, words: s
     jvm.close()
 
 
-def test_a_jvm_that_no_longer_listens_is_waited_for(tmp_path: Path) -> None:
-    jvm = Jvm([sys.executable, "-c", EXITING], os.environ, tmp_path)
+@pytest.mark.parametrize("program", [EXITING, LISTENING], ids=["listens no longer", "has announced it"])
+def test_a_jvm_that_is_exiting_is_waited_for(tmp_path: Path, program: str) -> None:
+    jvm = Jvm([sys.executable, "-c", program], os.environ, tmp_path)
     with socket.create_connection(("127.0.0.1", jvm.gateway().port)) as connection:
         assert connection.recv(1) == b""
     jvm.wait_if_exiting()

@@ -1,11 +1,11 @@
-"""Counters in plans: what they count, and how they are removed again."""
+"""Counters in plans."""
 
 from __future__ import annotations
 
 import pytest
 from pyspark.sql import functions as f
 
-from streamling.spark.row_counters import GroupCounter, RowObservation, count_rows, without_counters
+from streamling.spark.row_counters import GroupCounter, RowObservation, count_rows
 
 pytestmark = pytest.mark.spark
 
@@ -43,15 +43,6 @@ def test_rows_are_counted_in_groups(spark):
     counter = GroupCounter.of(spark.range(0, 100, 1, 3).toDF("id"), kind, "iud")
     assert counter.frame.count() == 100  # also those in no group
     assert counter.counts() == [20, 20, 20]
-
-
-def test_rows_of_a_frame_without_counters_do_not_count(spark):
-    counter = count_rows(spark.range(10).toDF("id"))
-    frame = counter.frame.selectExpr("id + 1 AS next")
-    assert without_counters(frame).count() == 10
-    assert counter.rows() == 0
-    assert frame.count() == 10
-    assert counter.rows() == 10
 
 
 def test_rows_that_the_optimizer_computes_are_observed(spark):

@@ -16,7 +16,7 @@ from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
 from streamling.spark.local_frames import is_local, to_arrow
-from streamling.spark.row_counters import RowCounter, count_rows, without_counters
+from streamling.spark.row_counters import RowCounter, count_rows
 from streamling.spark.worker_errors import worker_failure
 from streamling.sql.plan import ROW
 
@@ -104,9 +104,7 @@ class Rows:
         if self._batches is not None:
             return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
         began = time.monotonic()
-        # rows that Spark keeps are found by their plan, and are not counted again
-        uncounted = (lambda frame: frame) if self._kept else without_counters
-        table = self.run(lambda: to_arrow(uncounted(self.frame()).limit(rows)))
+        table = self.run(lambda: to_arrow(self.frame().limit(rows)))
         batches = table.combine_chunks().to_batches()
         return (batches[0] if batches else pa.record_batch({})), time.monotonic() - began
 

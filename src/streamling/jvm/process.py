@@ -27,6 +27,9 @@ _HANDSHAKE_SECONDS = 120
 #: from the last connection of a JVM that exits to its exit status, on a busy machine
 _EXIT_SECONDS = 10
 
+#: what Java prints before it exits because of -XX:+ExitOnOutOfMemoryError
+_LAST_WORDS = "Terminating due to java.lang.OutOfMemoryError"
+
 _EXPLANATIONS = (
     ("OutOfMemoryError", "the JVM ran out of heap", "raise spark.driver.memory in spark.conf"),
     ("Could not reserve enough space", "the heap does not fit in memory", "lower spark.driver.memory"),
@@ -112,11 +115,14 @@ class Jvm:
         return self.process.poll() is None
 
     def wait_if_exiting(self) -> None:
-        """Wait for the exit status of a JVM that no longer listens: its connections close before it has one, and
-        whoever notices a closed connection asks at once whether the JVM has ended."""
-        if self._gateway is not None and self.alive() and not _listens(self._gateway.port):
+        """Wait for the exit status of a JVM that is about to have one: its connections close before, and whoever
+        notices a closed connection asks at once whether the JVM has ended."""
+        if self._gateway is not None and self.alive() and self._is_exiting(self._gateway):
             with suppress(subprocess.TimeoutExpired):
                 self.process.wait(_EXIT_SECONDS)
+
+    def _is_exiting(self, gateway: Gateway) -> bool:
+        return _LAST_WORDS in self.last_output() or not _listens(gateway.port)
 
     def failure(self, what: str) -> StreamlingError:
         """An error that says how the JVM ended, with its last output."""

@@ -84,25 +84,16 @@ class GroupCounter(_CodeCounter):
         return None if counter is None else cls(counter, frame)
 
 
-def without_counters(frame: DataFrame) -> DataFrame:
-    """``frame`` for another job, whose rows do not count."""
-    from pyspark.sql import DataFrame
-
-    session = frame.sparkSession
-    remove = _method(session.sparkContext._gateway, "without")
-    return frame if remove is None else DataFrame(remove(frame._jdf), session)
-
-
 def _counter(frame: DataFrame, *arguments: Any) -> Any | None:
-    make = _method(frame.sparkSession.sparkContext._gateway, "of")
+    make = _factory(frame.sparkSession.sparkContext._gateway)
     return None if make is None else make(frame._jdf, *arguments)
 
 
 @cache
-def _method(gateway: Any, name: str) -> Any | None:
-    """A static method of the Java class, found once: to look it up takes several calls. None if the JVM does not have
-    our classes, which come with the connector for Kafka."""
+def _factory(gateway: Any) -> Any | None:
+    """The method that makes a counter, found once: to look it up takes several calls. None if the JVM does not have our
+    classes, which come with the connector for Kafka."""
     from py4j.java_gateway import JavaClass
 
     found = gateway.jvm.streamling.RowCounter
-    return getattr(found, name) if isinstance(found, JavaClass) else None
+    return found.of if isinstance(found, JavaClass) else None

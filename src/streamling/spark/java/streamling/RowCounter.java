@@ -17,11 +17,9 @@ import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.TaskCompletionListener;
-import scala.Function1;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.collection.mutable.ListBuffer;
-import scala.runtime.AbstractPartialFunction;
 
 /**
  * Counts the rows of a frame while Spark computes them. It is the condition of a filter that keeps all rows, so it
@@ -72,7 +70,8 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
 
   private RowCounter over(Dataset frame, Seq arguments) {
     frame.sparkSession().sparkContext().register(partitions);
-    this.frame = plan(frame, new Filter(condition(arguments), frame.queryExecution().analyzed()));
+    LogicalPlan plan = new Filter(condition(arguments), frame.queryExecution().analyzed());
+    this.frame = Dataset.ofRows((SparkSession) frame.sparkSession(), plan);
     return this;
   }
 
@@ -89,11 +88,6 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
   /** The rows that it counts. */
   public Dataset frame() {
     return frame;
-  }
-
-  /** {@code frame} without any counter in its plan. */
-  public static Dataset without(Dataset frame) {
-    return plan(frame, (LogicalPlan) frame.queryExecution().analyzed().transformUp(new Removal()));
   }
 
   /** Called for each row. */
@@ -129,23 +123,5 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
       text.append(total[number]).append(' ');
     }
     return text.toString();
-  }
-
-  private static Dataset plan(Dataset frame, LogicalPlan plan) {
-    return Dataset.ofRows((SparkSession) frame.sparkSession(), plan);
-  }
-
-  private static final class Removal extends AbstractPartialFunction {
-    public boolean isDefinedAt(Object plan) {
-      if (!(plan instanceof Filter) || !(((Filter) plan).condition() instanceof Invoke)) {
-        return false;
-      }
-      Expression target = ((Invoke) ((Filter) plan).condition()).targetObject();
-      return target instanceof Literal && ((Literal) target).value() instanceof RowCounter;
-    }
-
-    public Object applyOrElse(Object plan, Function1 otherwise) {
-      return isDefinedAt(plan) ? ((Filter) plan).child() : otherwise.apply(plan);
-    }
   }
 }
