@@ -125,6 +125,9 @@ def _epochs(visit: Visit) -> None:
     page.keyboard.press("Escape")
     page.get_by_role("tab", name="Epochs").click()
     expect(page.get_by_role("region", name="Epochs", exact=True).get_by_role("row").nth(3)).to_be_visible()
+    complete = page.get_by_role("row").filter(has_text="complete").first
+    complete.get_by_role("link").or_(complete.get_by_role("button")).click()
+    expect(page.get_by_role("cell", name="marker sent").first).to_be_visible()
     page.locator(".below").scroll_into_view_if_needed()
 
 

@@ -369,4 +369,4 @@ def test_a_single_run_shows_its_pipeline_directly(browser: Browser, tmp_path: Pa
 
         (tmp_path / "daily-orders.yaml").write_text("sources: {orders: {type: fil, path: data}}\nsinks: {}\n")
         page.get_by_role("button", name="Preview").click()
-        expect(preview.get_by_role("alert")).to_contain_text("fil", timeout=120_000)
+        expect(preview.get_by_role("alert")).to_contain_text("there is no source type 'fil'", timeout=120_000)
