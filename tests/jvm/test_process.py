@@ -32,7 +32,9 @@ time.sleep(0.5)
 print("Terminating due to java.lang.OutOfMemoryError: Java heap space")
 """
 #: closes its connections one after the other
-LISTENING = EXITING.replace("listening.close()\n", 'print("Terminating due to java.lang.OutOfMemoryError", flush=True)\n')
+LISTENING = EXITING.replace(
+    "listening.close()\n", 'print("Terminating due to java.lang.OutOfMemoryError", flush=True)\n'
+)
 
 
 def shell(script: str, scratch: Path) -> Jvm:

@@ -41,15 +41,19 @@ class SinkWork:
         self._refused |= allowed < batch.num_rows
         if allowed:
             began = time.monotonic()
-            self._sink.write(batch.slice(0, allowed))
-            if self._meter.measures is not None:
-                self._meter.measures.record_batches([batch.slice(0, allowed)])
+            for start in range(0, allowed, step := self._sink.rows_per_write or allowed):
+                self._write(batch.slice(start, min(step, allowed - start)))
             activity = self._meter.activity
             activity.last_rows, activity.last_seconds = allowed, time.monotonic() - began
-            self._taken += allowed
-            self._measure()
         if self._refused:  # the pipeline ends here, and no marker will make the last rows durable
             self._sink.flush()
+
+    def _write(self, rows: pa.RecordBatch) -> None:
+        self._sink.write(rows)
+        if self._meter.measures is not None:
+            self._meter.measures.record_batches([rows])
+        self._taken += rows.num_rows
+        self._measure()
 
     def proceed(self) -> None:
         """A sink has no output."""

@@ -35,6 +35,9 @@ class Sink(Operator[OptionsT]):
     distributable: ClassVar[bool] = False
     #: rows after which the pipeline ends, over all instances; None: no limit
     row_limit: int | None = None
+    #: Rows that `write` gets at most, for sinks that take long for each: rows count as written when `write` returns.
+    #: None: all rows of a batch
+    rows_per_write: int | None = None
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:

@@ -129,6 +129,24 @@ def test_an_acknowledgement_waits_for_all_responses():
     assert made.position == {"given": 3}
 
 
+def test_rows_with_a_request_each_are_counted_while_others_of_their_batch_are_sent():
+    hold = threading.Event()
+
+    def late(request: Request) -> Reply:
+        if request.rows[0]["id"] >= 200:
+            hold.wait(30)
+        return Reply()
+
+    with endpoint(late) as server:
+        made = bench(server, one_row_per_request=True)
+        made.config = {"external_http_handler": {"buffer_size": 7}}
+        run = made.start(batches(1000))
+        eventually(lambda: run.metrics.value("output_rows", "under_test") == 200, "two hundred are written")
+        hold.set()
+        wait_for_end(run)
+    assert run.metrics.value("output_rows", "under_test") == 1000
+
+
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
 
 
+#: rows with a request each that are counted as written together
+_ROWS_PER_WRITE = 100
+
+
 class WebhookSinkOptions(HttpCall, ParallelOptions, BatchOptions, SinkOptions):
     """Posts rows as JSON to an HTTP endpoint."""
 
@@ -41,6 +45,8 @@ class WebhookSink(Sink[WebhookSinkOptions]):
 
     def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:
         super().__init__(context)
+        if context.options.one_row_per_request:
+            self.rows_per_write = _ROWS_PER_WRITE
         # so that `validate` finds a secret that is not configured
         resolve_secret(context.options, context.config.part(HttpConfig))
 
