@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _POLL = 0.001
+_GROUP = "__streamling_group"
 #: Seconds to wait for a count after its job has ended. Spark reports observations on another thread, within
 #: milliseconds, unless it is so far behind that it drops reports.
 REPORT_WAIT: Final = 30.0
@@ -80,7 +81,7 @@ class GroupCounter(_CodeCounter):
         a job."""
         from pyspark.sql import functions as f
 
-        counter = _counter(frame, f.coalesce(group, f.lit(""))._jc, letters)
+        counter = _counter(frame.select("*", f.coalesce(group, f.lit("")).alias(_GROUP)), letters)
         return None if counter is None else cls(counter, frame)
 
 

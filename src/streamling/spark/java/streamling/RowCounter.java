@@ -3,13 +3,16 @@ package streamling;
 import java.io.Serializable;
 import java.util.AbstractMap;
 import org.apache.spark.TaskContext;
-import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.objects.Invoke;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.LogicalRDD;
@@ -17,6 +20,8 @@ import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.ObjectType;
 import org.apache.spark.unsafe.types.UTF8String;
 import org.apache.spark.util.TaskCompletionListener;
+import scala.None$;
+import scala.Option;
 import scala.collection.immutable.Nil$;
 import scala.collection.immutable.Seq;
 import scala.collection.mutable.ListBuffer;
@@ -42,20 +47,36 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
 
   /** A counter of all rows; null if the optimizer may compute those of {@code frame}. */
   public static RowCounter of(Dataset frame) {
-    return hasLeaf(frame, LocalRelation.class) ? null : new RowCounter("").over(frame, none());
+    if (hasLeaf(frame, LocalRelation.class)) {
+      return null;
+    }
+    RowCounter counter = new RowCounter("");
+    LogicalPlan rows = frame.queryExecution().analyzed();
+    return counter.over(frame, new Filter(counter.call(none()), rows));
   }
 
   /**
-   * A counter of the rows with each of these letters in {@code group}, a column of text without nulls (which generated
-   * code does not pass on); null if the driver may compute those of {@code frame} without a job.
+   * A counter of the rows with each of these letters in the last column of {@code frame}, a text without nulls (which
+   * generated code does not pass on); its own frame does not have this column. Null if the driver may compute the rows
+   * without a job.
    */
-  public static RowCounter of(Dataset frame, Column group, String letters) {
+  public static RowCounter of(Dataset frame, String letters) {
     if (hasLeaf(frame, LocalRelation.class) || hasLeaf(frame, LogicalRDD.class)) {
       return null;
     }
-    ListBuffer arguments = new ListBuffer();
-    arguments.append(((SparkSession) frame.sparkSession()).expression(group));
-    return new RowCounter(letters).over(frame, arguments.toList());
+    RowCounter counter = new RowCounter(letters);
+    LogicalPlan rows = frame.queryExecution().analyzed();
+    Seq others = (Seq) rows.output().init();
+    ListBuffer group = new ListBuffer();
+    group.append(rows.output().last());
+    // a column of its own: the optimizer would compute the group twice for the condition of a filter
+    ExprId id = NamedExpression$.MODULE$.newExprId();
+    Alias counted = new Alias(counter.call(group.toList()), "counted", id, none(), noOption(), none());
+    ListBuffer columns = new ListBuffer();
+    columns.appendAll(others);
+    columns.append(counted);
+    LogicalPlan plan = new Filter(counted.toAttribute(), new Project(columns.toList(), rows));
+    return counter.over(frame, new Project(others, plan));
   }
 
   private static boolean hasLeaf(Dataset frame, Class kind) {
@@ -68,21 +89,24 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
     return false;
   }
 
-  private RowCounter over(Dataset frame, Seq arguments) {
+  private RowCounter over(Dataset frame, LogicalPlan plan) {
     frame.sparkSession().sparkContext().register(partitions);
-    LogicalPlan plan = new Filter(condition(arguments), frame.queryExecution().analyzed());
     this.frame = Dataset.ofRows((SparkSession) frame.sparkSession(), plan);
     return this;
   }
 
   /** Not deterministic: otherwise the optimizer would replace the call by its result. */
-  private Expression condition(Seq arguments) {
+  private Expression call(Seq arguments) {
     Expression counter = Literal.create(this, new ObjectType(RowCounter.class));
     return new Invoke(counter, "count", BooleanType$.MODULE$, arguments, none(), false, false, false);
   }
 
   private static Seq none() {
     return (Seq) (Object) Nil$.MODULE$;
+  }
+
+  private static Option noOption() {
+    return (Option) (Object) None$.MODULE$;
   }
 
   /** The rows that it counts. */
