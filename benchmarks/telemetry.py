@@ -15,6 +15,8 @@ from benchmarks.workbench import Scenario
 #: in which a client connects do not count
 _STREAMS = {"rate → SQL → blackhole": ("rate_to_nowhere", 10), "rate → SQL → Arrow": ("rate_to_arrow", 1)}
 _KAFKA = "Kafka → SQL → Arrow"
+#: how many times as many rounds the topic gets: its runs vary by a tenth
+_TIMES = 2
 _MODES = {WATCHED: WATCHED, EXPORTED: EXPORTED, "neither": ""}
 #: batches at the start of a stream that do not count, times those above
 _FIRST = 2
@@ -29,13 +31,14 @@ class Telemetry(Scenario):
 
     @staticmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        return 1 + (1 + len(_STREAMS)) * sizes.rounds * len(_MODES)
+        return 1 + (sizes.rounds_for(_TIMES) + len(_STREAMS) * sizes.rounds) * len(_MODES)
 
     def figures(self) -> list[Figure]:
         self._bench.step("telemetry: a topic")
         topic = self._bench.topic(self._bench.sizes.records)
         with self._bench.kafka_worker("ours", "telemetry-kafka") as process:
-            found = self._compared(_KAFKA, Unit.THOUSAND_ROWS, partial(self._messages, process, topic), goals=_MODES)
+            rate = partial(self._messages, process, topic)
+            found = self._compared(_KAFKA, Unit.THOUSAND_ROWS, rate, goals=_MODES, times=_TIMES)
         with worker("ours", cwd=self._bench.place("telemetry"), env=self._bench.env) as process:
             for name, (job, times) in _STREAMS.items():
                 rate = partial(self._rate, process, job, times)
@@ -43,12 +46,14 @@ class Telemetry(Scenario):
                 found += self._compared(name, Unit.MILLION_ROWS, rate, goals=[WATCHED])
             return found
 
-    def _compared(self, name: str, unit: Unit, rate: Callable[[str], float], goals: Collection[str]) -> list[Figure]:
+    def _compared(
+        self, name: str, unit: Unit, rate: Callable[[str], float], *, goals: Collection[str], times: int = 1
+    ) -> list[Figure]:
         def measure(label: str, observed: str) -> float:
             self._bench.step(f"telemetry: {name}, {label}")
             return rate(observed)
 
-        found = self._bench.alternate(**{label: partial(measure, label, mode) for label, mode in _MODES.items()})
+        found = self._bench.alternate(times, **{label: partial(measure, label, mode) for label, mode in _MODES.items()})
         return [
             Figure(
                 self.title,
