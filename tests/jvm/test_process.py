@@ -108,9 +108,11 @@ def test_a_jvm_that_is_exiting_is_waited_for(tmp_path: Path, program: str) -> No
     with socket.create_connection(("127.0.0.1", jvm.gateway().port)) as connection:
         assert connection.recv(1) == b""
     jvm.wait_if_exiting()
-    assert "the JVM ran out of heap" in str(jvm.failure("Spark stopped"))
+    has_ended, failure = not jvm.alive(), jvm.failure("Spark stopped")
     jvm.kill()
     jvm.close()
+    assert has_ended
+    assert "the JVM ran out of heap" in str(failure)
 
 
 def test_only_the_end_of_long_output_is_kept(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ _KEPT_LINES = 200
 _POLL_SECONDS = 0.005
 #: no machine is that slow; a JVM that hangs must not hang the user
 _HANDSHAKE_SECONDS = 120
+#: from the first connection that a JVM closes to signs that it exits
+_NOTICE_SECONDS = 0.2
 #: from the last connection of a JVM that exits to its exit status, on a busy machine
 _EXIT_SECONDS = 10
 
@@ -117,9 +119,13 @@ class Jvm:
     def wait_if_exiting(self) -> None:
         """Wait for the exit status of a JVM that is about to have one: its connections close before, and whoever
         notices a closed connection asks at once whether the JVM has ended."""
-        if self._gateway is not None and self.alive() and self._is_exiting(self._gateway):
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(_EXIT_SECONDS)
+        deadline = time.monotonic() + _NOTICE_SECONDS
+        while self._gateway is not None and self.alive() and time.monotonic() < deadline:
+            if self._is_exiting(self._gateway):
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(_EXIT_SECONDS)
+                return
+            time.sleep(_POLL_SECONDS)
 
     def _is_exiting(self, gateway: Gateway) -> bool:
         return _LAST_WORDS in self.last_output() or not _listens(gateway.port)
