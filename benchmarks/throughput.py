@@ -17,6 +17,8 @@ _JOBS = 4
 #: batches at the start of a stream that do not count
 _FIRST = 2
 _GOAL = Goal(ratio=0.95)
+#: the label of a worker, the worker, and whose jobs it runs
+_Side = tuple[str, Worker, str]
 _WIDE = "parquet → 61 columns → blackhole"
 
 
@@ -35,11 +37,7 @@ class Throughput(Scenario):
         with ExitStack() as stack:
             # One JVM each: compiled code depends on what ran before, and all must have run the same.
             kinds = [("ours", "ours", "ours"), ("same_jvm", "ours", "by hand"), ("by_hand", "plain", "by hand")]
-            sides = [
-                (label, stack.enter_context(worker(kind, cwd=self._bench.place(label), env=self._bench.env)), side)
-                for label, kind, side in kinds
-                if kind == "ours" or self._bench.has_pyspark
-            ]
+            sides = self._sides(stack, [each for each in kinds if each[1] == "ours" or self._bench.has_pyspark])
             figures = []
             for format in data.FORMATS:
                 job = partial(self._files, "files_to_nowhere", folder / format, format)
@@ -53,22 +51,10 @@ class Throughput(Scenario):
         """SQL with many expressions; by hand with Spark's default settings."""
         if not self._bench.has_pyspark:
             return []
-        kinds = {"ours": ("ours", "ours"), "by_hand": ("default", "by hand")}
+        kinds = [("ours", "ours", "ours"), ("by_hand", "default", "by hand")]
         job = partial(self._files, "files_to_many_columns", folder, "parquet")
         with ExitStack() as stack:
-            started = {
-                label: (
-                    stack.enter_context(worker(kind, cwd=self._bench.place(f"wide-{label}"), env=self._bench.env)),
-                    side,
-                )
-                for label, (kind, side) in kinds.items()
-            }
-
-            def measured(label: str) -> float:
-                self._bench.step(f"throughput: {_WIDE}, {label.replace('_', ' ')}")
-                return job(*started[label])
-
-            found = self._bench.alternate(**{label: partial(measured, label) for label in kinds})
+            found = self._rates(_WIDE, job, self._sides(stack, kinds, "wide-"))
         return [
             Figure(
                 self.title,
@@ -81,23 +67,32 @@ class Throughput(Scenario):
             )
         ]
 
-    def _job(
-        self,
-        name: str,
-        job: Callable[[Worker, str], float],
-        sides: list[tuple[str, Worker, str]],
-        *,
-        judged: bool = True,
-    ) -> list[Figure]:
-        """Two figures: compared with PySpark's own start, and with the same plan on our JVM."""
+    def _sides(self, stack: ExitStack, kinds: list[tuple[str, str, str]], folder: str = "") -> list[_Side]:
+        """A worker for each label, kind of start and side."""
+        return [
+            (label, stack.enter_context(worker(kind, cwd=self._bench.place(folder + label), env=self._bench.env)), side)
+            for label, kind, side in kinds
+        ]
 
+    def _rates(self, name: str, job: Callable[[Worker, str], float], sides: list[_Side]) -> dict[str, list[float]]:
         def measured(label: str, process: Worker, side: str) -> float:
             self._bench.step(f"throughput: {name}, {label.replace('_', ' ')}")
             return job(process, side)
 
-        found = self._bench.alternate(
+        return self._bench.alternate(
             **{label: partial(measured, label, process, side) for label, process, side in sides}
         )
+
+    def _job(
+        self,
+        name: str,
+        job: Callable[[Worker, str], float],
+        sides: list[_Side],
+        *,
+        judged: bool = True,
+    ) -> list[Figure]:
+        """Two figures: compared with PySpark's own start, and with the same plan on our JVM."""
+        found = self._rates(name, job, sides)
         by_hand = found.get("by_hand", [])
         return [
             Figure(

@@ -92,9 +92,7 @@ class Pipelines:
         return self._files(folder, format, "bench.drop")
 
     def files_to_many_columns(self, folder: str, format: str) -> float:
-        return self._run(
-            _FILE_PIPELINE, folder=folder, format=format, sink="blackhole", columns=data.WIDE, condition=data.CONDITION
-        )
+        return self._files(folder, format, "blackhole", data.WIDE)
 
     def files_through_script(self, folder: str, format: str) -> float:
         return self._run(_SCRIPT_PIPELINE, folder=folder, format=format, script=_SCRIPT)
@@ -131,9 +129,9 @@ class Pipelines:
             text, session=self._session, config=self._config, registry=registry, state=MemoryState()
         ).seconds
 
-    def _files(self, folder: str, format: str, sink: str) -> float:
+    def _files(self, folder: str, format: str, sink: str, columns: Sequence[str] = data.COLUMNS) -> float:
         return self._run(
-            _FILE_PIPELINE, folder=folder, format=format, sink=sink, columns=data.COLUMNS, condition=data.CONDITION
+            _FILE_PIPELINE, folder=folder, format=format, sink=sink, columns=columns, condition=data.CONDITION
         )
 
     def _run(

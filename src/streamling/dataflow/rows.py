@@ -153,8 +153,8 @@ class Rows:
 
     def on_count(self, listener: Callable[[int], None]) -> None:
         """Call ``listener`` with the number of rows as soon as it is known without extra work: now for rows in Python
-        and those that the source has counted, later for those that are loaded into Python. For rows
-        that stay in Spark, `count_in_spark` has to be called."""
+        and those that the source has counted, later for those that are loaded into Python. For rows that
+        stay in Spark, `count_in_spark` has to be called."""
         if self.count is not None:
             listener(self.count)
         else:
