@@ -38,12 +38,15 @@ class ChangePipelines:
     def __init__(self, session: SparkSession, config: AppConfig) -> None:
         self._session = session
         self._config = config
+        self._moments: list[tuple[float, int]] = []
 
     def to_nowhere(self, topic: str, count: int, headers: bool, condition: str = "true") -> dict[str, float]:
         return self._run(topic, count, "{type: blackhole, from: shaped}", condition)
 
-    def to_arrow(self, topic: str, count: int, observed: str) -> dict[str, float]:
-        return self._run(topic, count, "{type: bench.drop, from: shaped}", observed=observed)
+    def to_arrow(self, topic: str, count: int, observed: str) -> list[tuple[float, int]]:
+        """The moments of the start and after each batch, with the next offset."""
+        self._run(topic, count, "{type: bench.drop, from: shaped}", observed=observed)
+        return self._moments
 
     def to_postgres(self, topic: str, count: int, table: str) -> dict[str, float]:
         return self._run(topic, count, f"{{type: postgres, from: shaped, schema: public, table: {table}}}")
@@ -55,8 +58,11 @@ class ChangePipelines:
         return self._run(topic, count, f"{{type: bench.slow, from: shaped, seconds: {seconds}}}")
 
     def _run(self, topic: str, count: int, sink: str, condition: str = "true", observed: str = "") -> dict[str, float]:
+        moments: list[tuple[float, int]] = []
+        self._moments = moments
+        changes = type("Changes", (ChangesSource,), {"on_batch": staticmethod(lambda *moment: moments.append(moment))})
         registry = Registry.builtin()
-        registry.register(NodeKind.SOURCE, "bench.changes", ChangesSource)
+        registry.register(NodeKind.SOURCE, "bench.changes", changes)
         registry.register(NodeKind.SINK, "bench.slow", SlowSink)
         registry.register(NodeKind.SINK, "bench.drop", DropSink)
         columns = ", ".join(records.COLUMNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from statistics import median
+from statistics import geometric_mean, median
 
 from benchmarks.sizes import Sizes
 from streamling.jvm.timings import Phase
@@ -80,11 +80,17 @@ class Figure:
     #: what ``other`` is
     compared_with: str = "PySpark"
     goal: Goal | None = None
+    #: whether values at the same place are of the same round: for differences smaller than those between rounds
+    by_round: bool = False
 
     @property
     def ratio(self) -> float | None:
-        """The ratio of the medians, ours to the other."""
-        return median(self.ours) / median(self.other) if self.other and median(self.other) else None
+        """Ours to the other: the ratio of the medians, or the mean of the ratios of all rounds."""
+        if not self.other or not median(self.other):
+            return None
+        if self.by_round:
+            return geometric_mean([ours / other for ours, other in zip(self.ours, self.other, strict=True)])
+        return median(self.ours) / median(self.other)
 
     @property
     def cost(self) -> float | None:

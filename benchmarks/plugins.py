@@ -112,15 +112,19 @@ class ChangesSource(KafkaSource):
     """A topic of one partition, from its beginning to a given message."""
 
     Options = ChangesOptions
+    #: called with the moment and the next offset, at the start and after each batch
+    on_batch: Callable[[float, int], None] = staticmethod(lambda moment, offset: None)
 
     def stream(self, spark: SparkSession, position: Position) -> Stream | None:
         stream = super().stream(spark, position)
         return None if stream is None else _ChangesStream(self, stream)
 
-    def check_end(self, position: Position) -> None:
+    def delivered(self, position: Position) -> None:
         """Everything before ``position`` has been delivered."""
         assert isinstance(self.options, ChangesOptions)
-        if self._offsets.of(position).get(0, 0) >= self.options.records:
+        offset = self._offsets.of(position).get(0, 0)
+        self.on_batch(time.monotonic(), offset)
+        if offset >= self.options.records:
             self.context.request_stop("measured enough", False)
 
 
@@ -129,10 +133,13 @@ class _ChangesStream(Stream):
         self._source = source
         self._stream = stream
         self.position = stream.position
+        self._has_moved = True
 
     def next(self, timeout: float) -> StreamBatch | None:
-        self._source.check_end(self.position)
+        if self._has_moved:
+            self._source.delivered(self.position)
         batch = self._stream.next(timeout)
+        self._has_moved = batch is not None
         if batch is not None:
             self.position = batch.position
         return batch

@@ -69,10 +69,11 @@ runs while it starts.
   because the sinks are written in Python.
 - **cluster**: the files as CSV on `local-cluster` with two executors of one core each, compared with one executor:
   the SQL of throughput, and a script over a tenth of the rows. Driver and executors share the machine.
-- **telemetry**: the topic and projection of kafka, and the stream of throughput, watched (a client on the topology and
-  on the live rows of every node) and with exported metrics (rows inside Spark's plans and row kinds counted), compared
-  with the same pipeline with neither, in turn on one JVM. Counting takes 5 ms per batch, which shows in the stream,
-  whose batches take 140 ms.
+- **telemetry**: a quarter of the topic of kafka with its projection, and the stream of throughput, watched (a client on
+  the topology and on the live rows of every node) and with exported metrics (rows inside Spark's plans and row kinds
+  counted), compared with the same pipeline with neither, in turn on one JVM. Many short rounds, of which the ratio is
+  the geometric mean: the machine differs more from minute to minute than the modes do. Counting takes 5 ms per batch,
+  which shows in the stream, whose batches take 140 ms.
 - **latency**: JSON messages of one partition at 1, 50 and 1 000 per second for {latency:g} s; from the moment a message
   is produced to the moment its row is seen behind the sink: by a consumer of the written topic, in the table, by the
   HTTP server. Compared with a Structured Streaming query that does the same (`foreachBatch` with `collect` for
@@ -105,7 +106,7 @@ runs while it starts.
   printed row, with the rate between the first and the last mark, and CPU time and memory of all processes meanwhile.
 
 {repetitions} runs each after {warm_ups} warm-up run(s), alternating between both sides, every second round in
-reverse order; four times as many for plugins, because one takes only a second; idle and memory are measured once.
+reverse order; more for plugins and telemetry, whose runs are short; idle and memory are measured once.
 The hand-written counterparts are in `benchmarks/twins/`.
 
 Run `make bench` to measure again; `python -m benchmarks --quick` is a smoke run.

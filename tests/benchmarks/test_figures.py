@@ -14,6 +14,12 @@ def test_the_ratio_is_that_of_the_medians():
     assert figure([1, 2, 9], [4, 4, 100]).ratio == 0.5
 
 
+def test_the_ratio_by_round_is_the_mean_of_all_rounds():
+    rounds = Figure("telemetry", "watched", Unit.MILLION_ROWS, [2.0, 40.0], [1.0, 80.0], by_round=True)
+    assert rounds.ratio == pytest.approx(1.0)
+    assert Figure("telemetry", "watched", Unit.MILLION_ROWS, [2.0, 40.0], [1.0, 80.0]).ratio == pytest.approx(21 / 40.5)
+
+
 def test_there_is_no_ratio_without_another_figure():
     assert figure([1.0]).ratio is None
 

@@ -38,11 +38,48 @@ def test_rows_above_a_shuffle_are_counted(spark):
     assert counter.rows() == 1000
 
 
+KINDS = "CASE id % 5 WHEN 0 THEN 'u' WHEN 1 THEN 'd' WHEN 2 THEN 'other' WHEN 3 THEN 'i' END AS kind"
+
+
 def test_rows_are_counted_in_groups(spark):
-    kind = f.expr("CASE id % 5 WHEN 0 THEN 'u' WHEN 1 THEN 'd' WHEN 2 THEN 'other' WHEN 3 THEN 'i' END")
-    counter = GroupCounter.of(spark.range(0, 100, 1, 3).toDF("id"), kind, "iud")
+    counter = GroupCounter.of(spark.range(0, 100, 1, 3).selectExpr("id", KINDS), "iud", "kind", unless="reason")
+    assert counter.frame.columns == ["id", "kind"]
     assert counter.frame.count() == 100  # also those in no group
     assert counter.counts() == [20, 20, 20]
+
+
+def test_rows_with_a_reason_are_in_no_group(spark):
+    reason = "IF(id % 5 = 3 AND id < 50, 'not valid', NULL) AS reason"
+    frame = spark.range(0, 100, 1, 3).selectExpr("id", KINDS, reason)
+    counter = GroupCounter.of(frame, "iud", "kind", unless="reason")
+    assert counter.frame.count() == 100
+    assert counter.counts() == [10, 20, 20]
+
+
+def test_rows_in_groups_need_no_second_counter(spark):
+    frame = spark.range(0, 100, 1, 3).selectExpr("id", KINDS)
+    groups = GroupCounter.of(frame, "iud", "kind", unless="reason")
+    counter = count_rows(groups.frame)
+    assert _counters_in(counter.frame) == 1
+    assert counter.frame.count() == 100
+    assert (counter.rows(), groups.counts()) == (100, [20, 20, 20])
+
+
+def test_rows_that_are_dropped_after_the_groups_are_not_counted(spark):
+    frame = spark.range(0, 100, 1, 3).selectExpr("id", KINDS)
+    groups = GroupCounter.of(frame, "iud", "kind", unless="reason")
+    counter = count_rows(groups.frame.where("id % 2 = 0").select("id", "kind"))
+    assert _counters_in(counter.frame) == 2
+    assert counter.frame.count() == 50
+    assert (counter.rows(), groups.counts()) == (50, [20, 20, 20])
+
+
+def _counters_in(frame) -> int:
+    return frame._jdf.queryExecution().analyzed().toString().count("streamling.RowCounter")
+
+
+def test_there_are_no_groups_without_their_column(spark):
+    assert GroupCounter.of(spark.range(10).toDF("id"), "iud", "kind", unless="reason") is None
 
 
 def test_rows_that_the_optimizer_computes_are_observed(spark):

@@ -151,11 +151,14 @@ class RowMeasures:
     def _kind_counts(self, frame: DataFrame) -> list[Column]:
         from pyspark.sql import functions as f
 
-        return [f.count_if(_kind(frame) == kind) for kind in _KINDS] if self._counts_kinds(frame) else []
+        if not self._counts_kinds or OP_COLUMN not in frame.columns:
+            return []
+        kind = f.when(_is_valid(frame), f.col(OP_COLUMN))
+        return [f.count_if(kind == each) for each in _KINDS]
 
     def _with_counter(self, frame: DataFrame) -> DataFrame | None:
-        """``frame`` with a counter of row kinds in its plan; None if the driver may evaluate the plan."""
-        counter = GroupCounter.of(frame, _kind(frame), _KINDS) if self._counts_kinds(frame) else None
+        """``frame`` with a counter of the kinds of valid rows in its plan; None if the driver may evaluate the plan."""
+        counter = GroupCounter.of(frame, _KINDS, OP_COLUMN, unless=REJECT_COLUMN) if self._counts_kinds else None
         if counter is None:
             return None
         self._record_counter()  # the job of the last batch has ended
@@ -163,9 +166,9 @@ class RowMeasures:
             self._counter, self._counted = counter, [0] * len(_KINDS)
         return counter.frame
 
-    def _counts_kinds(self, frame: DataFrame) -> bool:
-        counting = self._kinds is not None and self._counting is not None and self._counting.active
-        return counting and OP_COLUMN in frame.columns
+    @property
+    def _counts_kinds(self) -> bool:
+        return self._kinds is not None and self._counting is not None and self._counting.active
 
     def _record_counter(self) -> None:
         """Record what the counter has counted since the last call."""
@@ -175,13 +178,6 @@ class RowMeasures:
             before, self._counted = self._counted, self._counter.counts()
             for kind, old, new in zip(_KINDS, before, self._counted, strict=True):
                 self._metrics.count(self._kinds, new - old, {"kind": kind})
-
-
-def _kind(frame: DataFrame) -> Column:
-    """The kind of each valid row."""
-    from pyspark.sql import functions as f
-
-    return f.when(_is_valid(frame), f.col(OP_COLUMN))
 
 
 def _is_valid(frame: DataFrame) -> Column:

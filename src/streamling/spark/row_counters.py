@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from streamling.spark.counting import row_count
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 _POLL = 0.001
-_GROUP = "__streamling_group"
 #: Seconds to wait for a count after its job has ended. Spark reports observations on another thread, within
 #: milliseconds, unless it is so far behind that it drops reports.
 REPORT_WAIT: Final = 30.0
@@ -30,7 +29,8 @@ class RowCounter(Protocol):
 
 
 def count_rows(frame: DataFrame) -> RowCounter:
-    """Count the rows of ``frame``; however many jobs compute them, they count once."""
+    """Count the rows of ``frame``; however many jobs compute them, they count once. Rows that are counted in groups
+    need no second counter."""
     counter = _counter(frame)
     return RowObservation(frame) if counter is None else _CodeCounter(counter, frame)
 
@@ -65,10 +65,10 @@ class _CodeCounter:
         self.frame = DataFrame(counter.frame(), counted.sparkSession)
 
     def rows(self, timeout: float = REPORT_WAIT) -> int:
-        return self.counts()[0]
+        return self._counts()[0]
 
-    def counts(self) -> list[int]:
-        """The rows of each group."""
+    def _counts(self) -> list[int]:
+        """The number of all rows, and of those of each group."""
         return [int(count) for count in self._counter.counts().split()]
 
 
@@ -76,13 +76,15 @@ class GroupCounter(_CodeCounter):
     """Counts the rows of a frame in groups."""
 
     @classmethod
-    def of(cls, frame: DataFrame, group: Column, letters: str) -> GroupCounter | None:
-        """A counter of the rows with each of ``letters`` in ``group``; None if the driver may compute the rows without
-        a job."""
-        from pyspark.sql import functions as f
-
-        counter = _counter(frame.select("*", f.coalesce(group, f.lit("")).alias(_GROUP)), letters)
+    def of(cls, frame: DataFrame, letters: str, column: str, *, unless: str) -> GroupCounter | None:
+        """A counter of the rows with each of ``letters`` in ``column``; if there is a column ``unless``, only of those
+        with a null in it. None if there is no ``column``, or if the driver may compute the rows without a job."""
+        counter = _counter(frame, letters, column, unless)
         return None if counter is None else cls(counter, frame)
+
+    def counts(self) -> list[int]:
+        """The rows of each group."""
+        return self._counts()[1:]
 
 
 def _counter(frame: DataFrame, *arguments: Any) -> Any | None:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SECONDS = 15
+#: longer, so that the client's own error is reported
+_WAIT = _SECONDS + 1
+#: the times of the first message and after the last one, as in Kafka's protocol
+_EARLIEST, _LATEST = -2, -1
 #: Kafka's zero UUID
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
@@ -131,20 +135,20 @@ class KafkaAdmin:
 
     def earliest(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """Return the first available offset, by partition."""
-        return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.earliest())
+        return self._offsets(topic, partitions, _EARLIEST)
 
     def latest(self, topic: str, partitions: Iterable[int], *, committed: bool = False) -> dict[int, int]:
         """Return the offset of the next message, by partition; with ``committed`` the last stable offset: no message
         before it belongs to an open transaction."""
-        return self._offsets(topic, partitions, self._clients.admin.OffsetSpec.latest(), committed=committed)
+        return self._offsets(topic, partitions, _LATEST, committed=committed)
 
     def at_time(
         self, topic: str, partitions: Iterable[int], milliseconds: int, *, committed: bool = False
     ) -> dict[int, int]:
         """Return the first offset written at this time or later, by partition; the end of the partition if there is
         none."""
-        requested, spec = list(partitions), self._clients.admin.OffsetSpec.forTimestamp(milliseconds)
-        found = self._offsets(topic, requested, spec, committed=committed)
+        requested = list(partitions)
+        found = self._offsets(topic, requested, milliseconds, committed=committed)
         missing = [partition for partition in requested if found[partition] < 0]
         return found | self.latest(topic, missing, committed=committed)
 
@@ -193,7 +197,7 @@ class KafkaAdmin:
             return False
         topic_partitions = self._jvm.java.util.HashSet()
         for partition in partitions:
-            topic_partitions.add(self._topic_partition(topic, partition))
+            topic_partitions.add(self._jvm.org.apache.kafka.common.TopicPartition(topic, partition))
         try:
             self.translate_errors(
                 topic, lambda: self._result_of(self._admin.deleteConsumerGroupOffsets(group, topic_partitions).all())
@@ -235,32 +239,21 @@ class KafkaAdmin:
         """Disconnect without waiting."""
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
-    def _offsets(self, topic: str, partitions: Iterable[int], spec: Any, *, committed: bool = False) -> dict[int, int]:
-        topic_partitions = {partition: self._topic_partition(topic, partition) for partition in partitions}
-        if not topic_partitions:
+    def _offsets(self, topic: str, partitions: Iterable[int], time: int, *, committed: bool = False) -> dict[int, int]:
+        """``time`` in milliseconds, or one of Kafka's two special times."""
+        numbers = " ".join(map(str, partitions))
+        if not numbers:
             return {}
-        requested = self._jvm.java.util.HashMap()
-        for topic_partition in topic_partitions.values():
-            requested.put(topic_partition, spec)
 
-        levels = self._jvm.org.apache.kafka.common.IsolationLevel
-        level = levels.READ_COMMITTED if committed else levels.READ_UNCOMMITTED
-        options = self._clients.admin.ListOffsetsOptions(level)
+        def call() -> str:
+            found: str = self._jvm.streamling.TopicInfos.offsets(self._admin, topic, numbers, time, committed, _WAIT)
+            return found
 
-        def call() -> dict[int, int]:
-            found = self._result_of(self._admin.listOffsets(requested, options).all())
-            return {
-                partition: found.get(topic_partition).offset()
-                for partition, topic_partition in topic_partitions.items()
-            }
-
-        return self.translate_errors(topic, call)
-
-    def _topic_partition(self, topic: str, partition: int) -> Any:
-        return self._jvm.org.apache.kafka.common.TopicPartition(topic, partition)
+        pairs = (pair.split("=") for pair in self.translate_errors(topic, call).split())
+        return {int(partition): int(offset) for partition, offset in pairs}
 
     def _result_of(self, future: Any) -> Any:
-        return future.get(_SECONDS + 1, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
+        return future.get(_WAIT, self._jvm.java.util.concurrent.TimeUnit.SECONDS)
 
     def translate_errors(self, topic: str, call: Callable[[], T]) -> T:
         """Call ``call``; translate exceptions of the Java client to `StreamlingError`s about ``topic``."""

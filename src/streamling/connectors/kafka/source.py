@@ -413,11 +413,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         settings, level = self._settings, self.options.isolation_level
         is_whole = group.partitions is None
         return TopicReader(
-            spark,
             admin,
             self._offsets,
             BatchSize.of(self.context, spark.sparkContext.defaultParallelism),
-            self._reader_options(spark),
+            spark.read.format("kafka").options(**self._reader_options(spark)),
             self.options.parallelism,
             self._batch_decoder(spark),
             lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),

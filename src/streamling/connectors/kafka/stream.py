@@ -22,7 +22,7 @@ from streamling.plugins.sources import Position, SparkRead
 from streamling.plugins.streams import Stream, StreamBatch, StreamRestart
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameReader
 
 #: seconds between two checks whether a batch that is larger than the buffer is full
 _FULL_CHECK = 0.1
@@ -32,12 +32,11 @@ _FULL_CHECK = 0.1
 class TopicReader:
     """How the messages of a topic are read and decoded."""
 
-    spark: SparkSession
     admin: KafkaAdmin
     offsets: Offsets
     size: BatchSize
-    #: options of Spark's reader, without the range
-    options: Mapping[str, str]
+    #: has all options except the range, which every batch sets: each option is a call into the JVM
+    spark: DataFrameReader
     #: number of tasks that read whole partitions; None: Spark decides
     tasks: int | None
     #: makes the rows of messages, for which it uses a plan that it makes once
@@ -48,13 +47,11 @@ class TopicReader:
     def messages(self, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
         """The messages between two offsets of each partition, as Spark reads them."""
         read = {partition: offset for partition, offset in start.items() if offset < end[partition]}
-        options = {
-            **self.options,
-            "assign": json.dumps({self.offsets.topic: sorted(read)}),
-            "startingOffsets": self.offsets.spark(read),
-            "endingOffsets": self.offsets.spark({partition: end[partition] for partition in read}),
-        }
-        messages = self.spark.read.format("kafka").options(**options).load()
+        messages = self.spark.options(
+            assign=json.dumps({self.offsets.topic: sorted(read)}),
+            startingOffsets=self.offsets.spark(read),
+            endingOffsets=self.offsets.spark({partition: end[partition] for partition in read}),
+        ).load()
         return messages if self.tasks is None else messages.coalesce(self.tasks)
 
 

@@ -12,7 +12,7 @@ import org.apache.spark.util.AccumulatorV2;
 final class PartitionCounts extends AccumulatorV2 {
   private static final long serialVersionUID = 1L;
 
-  /** Per partition one number for each group of rows. */
+  /** Per partition the number of all rows, and of those of each group. */
   private final Map partitions = new HashMap();
 
   public synchronized boolean isZero() {
@@ -34,7 +34,7 @@ final class PartitionCounts extends AccumulatorV2 {
     Object partition = ((Map.Entry) entry).getKey();
     long[] counts = (long[]) ((Map.Entry) entry).getValue();
     long[] known = (long[]) partitions.get(partition);
-    if (known == null || sum(known) < sum(counts)) {
+    if (known == null || known[0] < counts[0]) {
       partitions.put(partition, counts);
     }
   }
@@ -50,22 +50,14 @@ final class PartitionCounts extends AccumulatorV2 {
   }
 
   /** The numbers of all partitions. */
-  synchronized long[] total(int groups) {
-    long[] total = new long[groups];
+  synchronized long[] total(int numbers) {
+    long[] total = new long[numbers];
     for (Iterator all = partitions.values().iterator(); all.hasNext(); ) {
       long[] counts = (long[]) all.next();
-      for (int group = 0; group < groups; group++) {
-        total[group] += counts[group];
+      for (int number = 0; number < numbers; number++) {
+        total[number] += counts[number];
       }
     }
     return total;
-  }
-
-  private static long sum(long[] counts) {
-    long sum = 0;
-    for (int group = 0; group < counts.length; group++) {
-      sum += counts[group];
-    }
-    return sum;
   }
 }

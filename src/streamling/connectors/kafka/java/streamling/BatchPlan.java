@@ -29,6 +29,7 @@ public final class BatchPlan extends AbstractPartialFunction {
   public static Dataset over(Dataset template, Dataset messages) {
     BatchPlan replacement = new BatchPlan(messages.queryExecution().analyzed());
     LogicalPlan plan = (LogicalPlan) template.queryExecution().analyzed().transformUp(replacement);
+    plan.setAnalyzed(); // everything is resolved
     return Dataset.ofRows((SparkSession) template.sparkSession(), plan);
   }
 

@@ -6,6 +6,8 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsOptions;
 import org.apache.kafka.clients.admin.ListOffsetsResult;
@@ -16,8 +18,8 @@ import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.TopicPartition;
 
 /**
- * Asks the brokers about many topics at once, and returns the answers as text: one call from Python, however many
- * topics there are. What the brokers do not know is left out.
+ * Asks the brokers about topics, and returns the answers as text: one call from Python, however many topics or
+ * partitions there are. Of many topics, those that the brokers do not know are left out.
  */
 public final class TopicInfos {
   private TopicInfos() {}
@@ -29,16 +31,41 @@ public final class TopicInfos {
     for (int i = 0; i < names.length; i++) {
       requested.put(partition(names[i]), OffsetSpec.latest());
     }
-    IsolationLevel level = committed ? IsolationLevel.READ_COMMITTED : IsolationLevel.READ_UNCOMMITTED;
-    ListOffsetsResult result = admin.listOffsets(requested, new ListOffsetsOptions(level));
+    ListOffsetsResult result = admin.listOffsets(requested, options(committed));
     StringBuilder text = new StringBuilder();
     for (int i = 0; i < names.length; i++) {
       try {
         Object found = result.partitionResult(partition(names[i])).get();
-        text.append(names[i]).append(' ').append(((ListOffsetsResult.ListOffsetsResultInfo) found).offset()).append('\n');
+        text.append(names[i]).append(' ').append(offset(found)).append('\n');
       } catch (ExecutionException missing) {
         continue;
       }
+    }
+    return text.toString();
+  }
+
+  /**
+   * The first offset of each of these partitions ({@code 0 3}) at {@code time} or later, -2 for the first message and -1
+   * for the end: {@code 0=17 3=4}. Fails after {@code seconds}.
+   */
+  public static String offsets(
+      Admin admin, String topic, String partitions, long time, boolean committed, long seconds)
+      throws InterruptedException, ExecutionException, TimeoutException {
+    OffsetSpec spec = time == -2 ? OffsetSpec.earliest() : OffsetSpec.latest();
+    if (time >= 0) {
+      spec = OffsetSpec.forTimestamp(time);
+    }
+    Map requested = new HashMap();
+    String[] numbers = partitions.split(" ");
+    for (int i = 0; i < numbers.length; i++) {
+      requested.put(new TopicPartition(topic, Integer.parseInt(numbers[i])), spec);
+    }
+    Map found = (Map) admin.listOffsets(requested, options(committed)).all().get(seconds, TimeUnit.SECONDS);
+    StringBuilder text = new StringBuilder();
+    for (Iterator entries = found.entrySet().iterator(); entries.hasNext(); ) {
+      Map.Entry entry = (Map.Entry) entries.next();
+      text.append(((TopicPartition) entry.getKey()).partition()).append('=').append(offset(entry.getValue()));
+      text.append(' ');
     }
     return text.toString();
   }
@@ -62,6 +89,14 @@ public final class TopicInfos {
       }
     }
     return text.toString();
+  }
+
+  private static ListOffsetsOptions options(boolean committed) {
+    return new ListOffsetsOptions(committed ? IsolationLevel.READ_COMMITTED : IsolationLevel.READ_UNCOMMITTED);
+  }
+
+  private static long offset(Object found) {
+    return ((ListOffsetsResult.ListOffsetsResultInfo) found).offset();
   }
 
   private static TopicPartition partition(String line) {
