@@ -41,7 +41,8 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
   private final String groups;
   private final PartitionCounts partitions = new PartitionCounts();
   private transient Dataset frame;
-  /** Of the task that this copy belongs to: all rows, and those of each group. */
+  /** Of the task that this copy belongs to: all rows, and those with each text of one byte. */
+  private transient long rows;
   private transient long[] counted;
 
   private RowCounter(String groups) {
@@ -149,26 +150,30 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
 
   /** Called for each row. */
   public boolean count() {
-    if (counted == null) {
-      counted = new long[1 + groups.length()];
+    if (rows++ == 0) {
       TaskContext.get().addTaskCompletionListener(this);
     }
-    counted[0]++;
     return true;
   }
 
   /** Called for each row, with its group. */
   public boolean count(UTF8String group) {
-    count();
-    int number = group.numBytes() != 1 ? -1 : groups.indexOf(group.getByte(0));
-    if (number >= 0) {
-      counted[1 + number]++;
+    if (counted == null) {
+      counted = new long[256];
     }
-    return true;
+    if (group.numBytes() == 1) {
+      counted[group.getByte(0) & 255]++;
+    }
+    return count();
   }
 
   public void onTaskCompletion(TaskContext task) {
-    partitions.add(new AbstractMap.SimpleEntry(Integer.valueOf(task.partitionId()), counted));
+    long[] counts = new long[1 + groups.length()];
+    counts[0] = rows;
+    for (int number = 0; number < groups.length(); number++) {
+      counts[1 + number] = counted[groups.charAt(number)];
+    }
+    partitions.add(new AbstractMap.SimpleEntry(Integer.valueOf(task.partitionId()), counts));
   }
 
   /** The number of all rows, and of those of each group, separated by spaces. */
