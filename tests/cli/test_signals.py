@@ -21,7 +21,7 @@ import pytest
 from streamling.dev.postgres import LocalPostgres
 from streamling.state.sqlite import SqliteState
 from tests.cli.conftest import Project, command_environment, command_line
-from tests.harness.script import is_running
+from tests.harness.script import wait_until_ended
 
 pytestmark = pytest.mark.spark
 
@@ -204,7 +204,7 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
         time.sleep(0.5)
         assert run.end() == 0, run.said
         assert "SIGTERM while starting: nothing was read" in run.said
-        assert not is_running(jvm), "the JVM does not outlive us"
+        wait_until_ended(jvm)
     with running(folder, SOURCE.replace("MODE", CONTINUOUS) + sink) as run:
         run.wait_for(lambda: "is running" in run.said)
         jvm = run.jvm()
@@ -212,7 +212,7 @@ def test_a_jvm_that_hangs_while_running_and_while_starting(folder: Project) -> N
         folder.write("orders/b.csv", "id,item,price\n4,salt,9.5\n")
         time.sleep(1)
         run.end()  # whether a batch was in progress is random, and so is the status
-        assert not is_running(jvm)
+        wait_until_ended(jvm)
 
 
 def test_ctrl_c_while_starting_exits_130(folder: Project) -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,14 @@ def is_running(pid: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return False
+
+
+def wait_until_ended(pid: int) -> None:
+    """Also a process that was killed takes a moment: the kernel releases its memory first."""
+    deadline = time.monotonic() + 60
+    while is_running(pid):
+        assert time.monotonic() < deadline, f"process {pid} is still running"
+        time.sleep(0.05)
 
 
 def start_python(code: str, *, cwd: Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:

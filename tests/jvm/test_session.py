@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.harness.script import is_running, run_python, start_python
+from tests.harness.script import is_running, run_python, start_python, wait_until_ended
 
 pytestmark = pytest.mark.spark
 
@@ -141,13 +140,6 @@ def code(cache_dir: Path, body: str) -> str:
     return f"CACHE = {str(cache_dir)!r}\n{START}\n{body}"
 
 
-def wait_for_end(pid: int) -> None:
-    deadline = time.monotonic() + 60
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} still runs"
-        time.sleep(0.05)
-
-
 def test_sessions_one_after_another_leave_nothing_behind(observed: Observed) -> None:
     assert observed.stderr == ""
     assert observed.left_behind == []
@@ -234,4 +226,4 @@ time.sleep(600)
         pid = int(process.stdout.readline())
         assert is_running(pid)
         os.kill(process.pid, signal.SIGKILL)
-        wait_for_end(pid)
+        wait_until_ended(pid)

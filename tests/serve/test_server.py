@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.script import is_running
+from tests.harness.script import wait_until_ended
 from tests.serve.definitions import csv_to_print, write_csv
 from tests.serve.processes import children
 from tests.serve.server import ServeProcess
@@ -78,7 +78,8 @@ def test_a_folder_crashes_of_parts_and_kills_of_the_server(server, tmp_path):
     write_csv(orders / "3.csv", range(4, 6))
     client = server.start()
     server.eventually(lambda: printed(server, "folder") == printed(server, "alone") == [0, 1, 2, 3, 4, 5])
-    assert [pid for pid in workers if is_running(pid)] == []
+    for worker in workers:
+        wait_until_ended(worker)
     assert client.state("paused") == "paused"
     assert printed(server, "paused") == []
 
@@ -86,4 +87,5 @@ def test_a_folder_crashes_of_parts_and_kills_of_the_server(server, tmp_path):
     server.eventually(lambda: client.state("alone") == client.state("of-folder") == "running")
     workers = children(server.pid, WORKER)
     assert server.terminate() == 0, server.log()[-3000:]
-    assert [pid for pid in workers if is_running(pid)] == []
+    for worker in workers:
+        wait_until_ended(worker)
