@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamling.spark.counting import row_count
+from streamling.spark.own_classes import find_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,15 +88,5 @@ class GroupCounter(_CodeCounter):
 
 
 def _counter(frame: DataFrame, *arguments: Any) -> Any | None:
-    make = _factory(frame.sparkSession.sparkContext._gateway)
-    return None if make is None else make(frame._jdf, *arguments)
-
-
-@cache
-def _factory(gateway: Any) -> Any | None:
-    """The method that makes a counter, found once: to look it up takes several calls. None if the JVM does not have our
-    classes, which come with the connector for Kafka."""
-    from py4j.java_gateway import JavaClass
-
-    found = gateway.jvm.streamling.RowCounter
-    return found.of if isinstance(found, JavaClass) else None
+    counters = find_class(frame.sparkSession, "RowCounter")
+    return None if counters is None else counters.of(frame._jdf, *arguments)

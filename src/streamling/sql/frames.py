@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from streamling.spark.own_classes import find_class
 from streamling.sql.kernels.registration import register
-from streamling.sql.plan import Filter, LookupColumns, Plan, Read, UnionAll, sql_expressions
+from streamling.sql.plan import Filter, LookupColumns, Plan, Project, Read, UnionAll, sql_expressions
 from streamling.types.spark import LOGICAL
 
 if TYPE_CHECKING:
@@ -41,6 +42,26 @@ def prepare(spark: SparkSession, plan: Plan) -> Prepared:
     however many columns there are."""
     register(spark, sql_expressions(plan))
     return Prepared(spark, _step(spark, plan), frozenset(sql_expressions(plan)))
+
+
+def analyse_once(prepared: Prepared, plan: Plan, inputs: Mapping[str, DataFrame]) -> Prepared:
+    """``plan`` as Spark analyses it now for inputs with these columns, instead of for every batch, which takes longer
+    than all else in the driver. ``prepared`` itself if it has several inputs, lookups or random numbers."""
+    plans, node = find_class(prepared.spark, "BatchPlan"), _only_input(plan)
+    if plans is None or node is None:
+        return prepared
+    template = plans.template(prepared.spark._jsparkSession, inputs[node]._jdf.schema())
+    analysed = prepared.step({node: template}, None)
+    if not plans.isReusable(analysed):
+        return prepared
+    return replace(prepared, step=lambda inputs, _: plans.over(analysed, inputs[node]))
+
+
+def _only_input(plan: Plan) -> str | None:
+    """The node whose rows ``plan`` filters, or of which it computes columns; None if it does more."""
+    while isinstance(plan, Filter | Project):
+        plan = plan.child
+    return plan.node if isinstance(plan, Read) else None
 
 
 def _step(spark: SparkSession, plan: Plan) -> _Step:

@@ -22,13 +22,13 @@ def message_template(spark: SparkSession, *, headers: bool) -> DataFrame:
     return DataFrame(jvm.streamling.LocalPlan.messages(spark._jsparkSession, headers), spark)
 
 
-def batch_rows(template: DataFrame, messages: DataFrame) -> DataFrame:
-    """The plan of ``template``, which was made from a `message_template`, over ``messages``."""
+def rows_of(decoded: DataFrame, messages: DataFrame) -> DataFrame:
+    """The plan of ``decoded``, which was made from a `message_template`, over ``messages``."""
     from pyspark.sql import DataFrame
 
-    spark = template.sparkSession
+    spark = decoded.sparkSession
     jvm: Any = spark._jvm
-    return DataFrame(jvm.streamling.BatchPlan.over(template._jdf, messages._jdf), spark)
+    return DataFrame(jvm.streamling.BatchPlan.over(decoded._jdf, messages._jdf), spark)
 
 
 def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
@@ -39,7 +39,7 @@ def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
 
     jvm: Any = spark._jvm
     columns = jvm.org.apache.spark.sql.types.DataType.fromJson(to_spark_schema(schema).json())
-    return DataFrame(jvm.streamling.LocalPlan.template(spark._jsparkSession, columns), spark)
+    return DataFrame(jvm.streamling.BatchPlan.template(spark._jsparkSession, columns), spark)
 
 
 def _local_plan(frame: DataFrame, *, headers: bool) -> Any:

@@ -30,7 +30,7 @@ from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, g
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
 from streamling.connectors.kafka.lag_monitor import LagMonitor
-from streamling.connectors.kafka.local_plan import MessagePlan, batch_rows, message_template
+from streamling.connectors.kafka.local_plan import MessagePlan, message_template, rows_of
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
 from streamling.connectors.kafka.reachable import check_reachable
@@ -441,7 +441,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _batch_decoder(self, spark: SparkSession) -> Callable[[DataFrame], DataFrame]:
         """Return what makes the rows of the messages of a batch, as long as the format has the same schemas."""
         template = cache(lambda: self._decoded(message_template(spark, headers=self._has_headers)))
-        return lambda messages: self._selected(batch_rows(template(), messages))
+        return lambda messages: self._selected(rows_of(template(), messages))
 
     def _decoded(self, messages: DataFrame) -> DataFrame:
         primary_key = self.context.primary_key or self._format.primary_key()

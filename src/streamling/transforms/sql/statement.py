@@ -57,7 +57,7 @@ class Statement:
         return translate_sql_error(error, self._node, self._sql)
 
     def _prepare(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> Prepared:
-        from streamling.sql.frames import prepare
+        from streamling.sql.frames import analyse_once, prepare
         from streamling.sql.spark_types import SparkTypes
         from streamling.types.spark import column_type
 
@@ -78,5 +78,6 @@ class Statement:
             if compiled.problems:
                 raise InvalidSql(compiled.problems)
             own.register(spark, sql_expressions(compiled.plan), self._functions)
-            prepared = self._prepared[key] = prepare(spark, compiled.plan)
+            prepared = analyse_once(prepare(spark, compiled.plan), compiled.plan, inputs)
+            self._prepared[key] = prepared
         return prepared

@@ -35,8 +35,6 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Function1;
 import scala.collection.immutable.Seq;
-import scala.reflect.ClassTag;
-import scala.reflect.ClassTag$;
 import scala.runtime.AbstractFunction0;
 
 /**
@@ -66,18 +64,12 @@ public final class LocalPlan {
 
   /** Kafka's columns as a frame over which such a plan is made. */
   public static Dataset messages(SparkSession session, boolean headers) {
-    return template(session, KafkaRecordToRowConverter.kafkaSchema(headers));
-  }
-
-  /** A frame over which such a plan is made: these columns, no rows, and nothing that Spark optimizes away. */
-  public static Dataset template(SparkSession session, StructType columns) {
-    ClassTag rows = ClassTag$.MODULE$.apply(InternalRow.class);
-    return session.internalCreateDataFrame(session.sparkContext().emptyRDD(rows), columns, false);
+    return BatchPlan.template(session, KafkaRecordToRowConverter.kafkaSchema(headers));
   }
 
   /**
-   * The plan of {@code frame}, which was made over a {@link #template}; if it needs a Spark job, the kind of reason and
-   * names, such as {@code operator Union}. {@code headers}: whether messages have that column.
+   * The plan of {@code frame}, which was made over a {@link BatchPlan#template}; if it needs a Spark job, the kind of
+   * reason and names, such as {@code operator Union}. {@code headers}: whether messages have that column.
    */
   public static Object of(final Dataset frame, final boolean headers) {
     final SparkSession session = (SparkSession) frame.sparkSession();
