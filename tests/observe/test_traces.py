@@ -89,7 +89,7 @@ def config(url: str, protocol: str = "http/protobuf") -> AppConfig:
 
 
 def run_epoch(log: EpochLog, clock: ManualClock, epoch: int = 1) -> None:
-    log.started(epoch, False, ["orders", "out"])
+    log.started(epoch, False, ["orders"], ["out"])
     clock.advance(0.1)
     log.marked("orders", epoch, {})
     log.arrived("enrich", epoch)
@@ -138,7 +138,7 @@ def test_a_failed_epoch_has_an_error_that_names_who_is_missing():
     log = EpochLog(now=ManualClock())
     with receiving("http/protobuf") as (url, arrived):
         with reporting_traces(log, config(url), {}):
-            log.started(1, False, ["orders", "out"])
+            log.started(1, False, ["orders"], ["out"])
             log.marked("orders", 1, {})
             log.failed()
         (root, *_) = spans(arrived)

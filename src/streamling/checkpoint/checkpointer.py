@@ -218,7 +218,7 @@ class Checkpointer:
             case Marker():
                 log.debug("checkpoint %d%s started", action.epoch, " (final)" if action.terminal else "")
                 self._count("checkpoint_markers_sent", len(self._flows))
-                self._epochs.started(action.epoch, action.terminal, self._coordinator.awaited())
+                self._epochs.started(action.epoch, action.terminal, self._flows, self._coordinator.awaited_sinks())
                 self._gauge_in_flight(1)
                 with self._changed:
                     self._begun = action.epoch

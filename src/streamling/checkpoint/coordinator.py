@@ -120,9 +120,9 @@ class Coordinator:
         # the caller of the terminal epoch has its own timeout; storing is abandoned when it fails too late
         return None if epoch.terminal or epoch.storing else epoch.started + self._timeout
 
-    def awaited(self) -> Collection[str]:
-        """The flows and sinks that an epoch waits for."""
-        return self._flows | self._expected
+    def awaited_sinks(self) -> Collection[str]:
+        """The sinks that an epoch waits for."""
+        return self._expected
 
     def missing(self) -> str:
         """What the epoch in flight waits for, for people."""

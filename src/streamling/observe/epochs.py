@@ -23,8 +23,9 @@ class EpochRecord:
     epoch: int
     started_at: datetime
     terminal: bool
-    #: flows and sinks that have not reported yet
-    missing: set[str]
+    #: flows that have not sent the marker, and sinks that have not acknowledged it
+    unmarked: set[str]
+    unacknowledged: set[str]
     status: Status = "running"
     duration: float | None = None
     positions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -40,14 +41,16 @@ class EpochRecord:
     def phases(self) -> tuple[float | None, float | None, float | None]:
         """Seconds until all flows had sent the marker, from there until all sinks had flushed, and to store the
         positions; None for a phase that has not ended."""
-        marked = max(self.markers.values(), default=0.0) if self._all_marked else None
+        is_marked = self.stored_from is not None or not self.unmarked
+        marked = max(self.markers.values(), default=0.0) if is_marked else None
         flushed = None if marked is None or self.stored_from is None else max(0.0, self.stored_from - marked)
         stored = None if self.duration is None or self.stored_from is None else self.duration - self.stored_from
         return marked, flushed, stored
 
     @property
-    def _all_marked(self) -> bool:
-        return self.stored_from is not None or not self.missing - set(self.acks)
+    def missing(self) -> list[str]:
+        """Who delays the epoch, or has failed it: a sink cannot acknowledge a marker that a flow has not sent."""
+        return sorted(self.unmarked or self.unacknowledged) if self.stored_from is None else ["state backend"]
 
     def as_object(self) -> dict[str, Any]:
         """As the admin API shows it."""
@@ -61,7 +64,7 @@ class EpochRecord:
             "positions": self.positions,
             "markers": {name: {"at_ms": _milliseconds(at)} for name, at in self.markers.items()},
             "acks": {name: {"at_ms": _milliseconds(at)} for name, at in self.acks.items()},
-            "waiting_for": sorted(self.missing) if self.status == "running" else [],
+            "waiting_for": self.missing if self.status == "running" else [],
         }
 
 
@@ -80,25 +83,25 @@ class EpochLog:
         #: called with every epoch that has ended, by the thread that ended it
         self.on_end: Callable[[EpochRecord], None] = lambda record: None
 
-    def started(self, epoch: int, terminal: bool, awaited: Collection[str]) -> None:
-        """An epoch has started; ``awaited`` are the flows and sinks that have to report."""
+    def started(self, epoch: int, terminal: bool, flows: Collection[str], sinks: Collection[str]) -> None:
+        """An epoch has started, for which all of these have to report."""
         self._end_all("failed")
         with self._lock:
             self._began = {epoch: self._now()}
-            self._records.append(EpochRecord(epoch, datetime.now(UTC), terminal, set(awaited)))
+            self._records.append(EpochRecord(epoch, datetime.now(UTC), terminal, set(flows), set(sinks)))
 
     def marked(self, flow: str, epoch: int, position: Mapping[str, Any]) -> None:
         with self._lock:
             if record := self._current(epoch):
                 record.markers.setdefault(flow, self._elapsed(epoch))
                 record.positions.setdefault(flow, self._shared(flow, position))
-                record.missing.discard(flow)
+                record.unmarked.discard(flow)
 
     def acked(self, sink: str, epoch: int) -> None:
         with self._lock:
             if record := self._current(epoch):
                 record.acks.setdefault(sink, self._elapsed(epoch))
-                record.missing.discard(sink)
+                record.unacknowledged.discard(sink)
 
     def markers_of(self, node: str) -> MarkerLog:
         """Records the markers that pass ``node``."""
@@ -117,7 +120,6 @@ class EpochLog:
     def storing(self, epoch: int) -> None:
         with self._lock:
             if record := self._current(epoch):
-                record.missing = {"state backend"}
                 record.stored_from = record.stored_from or self._elapsed(epoch)
 
     def finalized(self, epoch: int, seconds: float) -> EpochRecord | None:
@@ -125,7 +127,7 @@ class EpochLog:
             record = self._current(epoch)
             if record is None:
                 return None
-            record.status, record.duration, record.missing = "complete", seconds, set()
+            record.status, record.duration = "complete", seconds
             record.stored_from = seconds if record.stored_from is None else record.stored_from
         self.on_end(record)
         return record

@@ -70,7 +70,7 @@ def spans_of(record: EpochRecord) -> Iterator[Span]:
         begin, finish = (began + int(seconds * _NANOSECONDS) for seconds in (start, max(start, end)))
         return Span(trace, secrets.token_bytes(8), root, name, begin, finish, {**epoch, **tags})
 
-    error = "" if record.status == "complete" else f"not complete; missing: {', '.join(sorted(record.missing))}"
+    error = "" if record.status == "complete" else f"not complete; missing: {', '.join(record.missing)}"
     terminal = {"terminal": str(record.terminal).lower()}
     end = began + int(duration * _NANOSECONDS)
     yield Span(trace, root, b"", "checkpoint", began, end, {**epoch, **terminal}, error)
