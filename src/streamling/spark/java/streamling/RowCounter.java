@@ -60,7 +60,7 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
       return known;
     }
     RowCounter counter = new RowCounter("");
-    return counter.over(frame, new Filter(counter.call(none()), rows));
+    return counter.over(frame, new Filter(counter.call("count", none()), rows));
   }
 
   /** The counter whose frame has this plan, if it counts groups. */
@@ -90,8 +90,11 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
     Expression group = group(letter, find(rows, unless));
     // a column of its own: the optimizer would compute the letter twice for the condition of a filter
     ExprId id = NamedExpression$.MODULE$.newExprId();
-    Alias counted = new Alias(counter.call((Seq) none().appended(group)), "counted", id, none(), noOption(), none());
-    LogicalPlan plan = new Filter(counted.toAttribute(), new Project((Seq) rows.output().appended(counted), rows));
+    Expression call = counter.call("count", (Seq) none().appended(group));
+    Alias counted = new Alias(call, "counted", id, none(), noOption(), none());
+    // a call: for a column, the optimizer would derive what holds for the values of all others, 1 ms per batch
+    Expression keeps = counter.call("keeps", (Seq) none().appended(counted.toAttribute()));
+    LogicalPlan plan = new Filter(keeps, new Project((Seq) rows.output().appended(counted), rows));
     return counter.over(frame, new Project(rows.output(), plan));
   }
 
@@ -130,9 +133,9 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
   }
 
   /** Not deterministic: otherwise the optimizer would replace the call by its result. */
-  private Expression call(Seq arguments) {
+  private Expression call(String method, Seq arguments) {
     Expression counter = Literal.create(this, new ObjectType(RowCounter.class));
-    return new Invoke(counter, "count", BooleanType$.MODULE$, arguments, none(), false, false, false);
+    return new Invoke(counter, method, BooleanType$.MODULE$, arguments, none(), false, false, false);
   }
 
   private static Seq none() {
@@ -165,6 +168,11 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
       counted[group.getByte(0) & 255]++;
     }
     return count();
+  }
+
+  /** Called for each row that has been counted. */
+  public boolean keeps(boolean counted) {
+    return counted;
   }
 
   public void onTaskCompletion(TaskContext task) {
