@@ -17,7 +17,7 @@ _STREAMS = {"rate → SQL → blackhole": ("rate_to_nowhere", 4.0), "rate → SQ
 _KAFKA = "Kafka → SQL → Arrow"
 #: how many times as many rounds the streams and the topic get, and how many of the topic do not count: counters are
 #: part of the generated code, and it takes Java a minute to compile both forms of it
-_STREAM_TIMES, _TOPIC_TIMES, _WARM_UP_TIMES = 3, 5, 2
+_STREAM_TIMES, _TOPIC_TIMES, _WARM_UP_TIMES = 3, 8, 2
 _MODES = {WATCHED: WATCHED, EXPORTED: EXPORTED, "neither": ""}
 #: batches at the start of a stream that do not count, times those above
 _FIRST = 2
