@@ -75,6 +75,16 @@ def test_the_slow_node_is_the_busy_one(browser, spark, slow, text, statuses):
         expect(shares).to_have_attribute("aria-label", re.compile(r"^busy ([6-9]\d|100) %"))
 
 
+def test_a_running_epoch_shows_how_long_its_phase_has_taken(browser, spark):
+    text = pipeline(sql("high", "SELECT * FROM numbers"), "out: {type: ledger, from: high, delay: 4.0}", ENDLESS)
+    with watching(browser, spark, text) as visit:
+        visit.page.get_by_role("button", name="Checkpoint").click()
+        visit.page.get_by_role("tab", name="Epochs").click()
+        phases = visit.page.get_by_role("region", name="Epochs", exact=True).get_by_role("img").first
+        expect(phases).to_have_attribute("aria-label", re.compile(r"^(mark|mark [\d.]+ \w+, flush) \d.* so far"))
+        expect(phases.locator(".phase:visible").first).to_be_visible()
+
+
 def test_a_hundred_nodes_do_not_overlap_and_stay_inside_the_page(browser, spark):
     """A source and SQL nodes of which each has two consumers, and a sink for each of them."""
     names = ["numbers", *(f"step_{number:02}" for number in range(1, HALF))]

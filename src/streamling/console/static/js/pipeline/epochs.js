@@ -23,11 +23,23 @@ function usualLongest(epochs) {
   return Math.max(durations[Math.floor(0.75 * (durations.length - 1))], 1);
 }
 
+// How long each phase has taken; in an epoch that is running, also the current one, so far.
+function phasesOf(epoch) {
+  const known = PHASES.map(([key]) => epoch.phases?.[key] ?? null);
+  const current = epoch.status === "running" ? known.indexOf(null) : -1;
+  const ended = known.reduce((sum, value) => sum + (value ?? 0), 0);
+  const soFar = Math.max(0, Date.now() - Date.parse(epoch.started_at) - ended);
+  return PHASES.map(([, name], number) => (number === current
+    ? { name, value: soFar, text: `${name} ${milliseconds(soFar)} so far` }
+    : { name, value: known[number] ?? 0, text: `${name} ${milliseconds(known[number])}` }));
+}
+
 function PhaseBar({ epoch, longest }) {
-  const known = PHASES.map(([key, name]) => [name, epoch.phases?.[key] ?? 0]);
-  const text = known.map(([name, value]) => `${name} ${milliseconds(value)}`).join(", ");
+  const phases = phasesOf(epoch);
+  const text = phases.map((phase) => phase.text).join(", ");
+  const total = phases.reduce((sum, { value }) => sum + value, 0);
   return html`<span class="phases" role="img" aria-label=${text} title=${text}>
-    ${known.map(([name, value]) => html`<span key=${name} class="phase ${name}" style=${{ width: `${(100 * value) / Math.max(longest, epoch.duration_ms ?? 0)}%` }} />`)}
+    ${phases.map(({ name, value }) => html`<span key=${name} class="phase ${name}" style=${{ width: `${(100 * value) / Math.max(longest, total)}%` }} />`)}
   </span>`;
 }
 
