@@ -73,7 +73,7 @@ runs while it starts.
   the topology and on the live rows of every node) and with exported metrics (rows inside Spark's plans and row kinds
   counted), compared with the same pipeline with neither, in turn on one JVM. Many short rounds, of which the ratio is
   the geometric mean: the machine differs more from minute to minute than the modes do. A counter takes a few
-  nanoseconds per row, which shows in the stream into the blackhole, where a row takes 50 of each core.
+  nanoseconds per row, which shows in the stream into the blackhole, where a row takes about 50 ns of a core.
 - **latency**: JSON messages of one partition at 1, 50 and 1 000 per second for {latency:g} s; from the moment a message
   is produced to the moment its row is seen behind the sink: by a consumer of the written topic, in the table, by the
   HTTP server. Compared with a Structured Streaming query that does the same (`foreachBatch` with `collect` for

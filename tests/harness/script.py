@@ -31,7 +31,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_until_ended(pid: int) -> None:
-    """Also a process that was killed takes a moment: the kernel releases its memory first."""
+    """Even a killed process takes a moment: the kernel releases its memory first."""
     deadline = time.monotonic() + 60
     while is_running(pid):
         assert time.monotonic() < deadline, f"process {pid} is still running"

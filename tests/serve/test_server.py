@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.harness.script import wait_until_ended
+from tests.harness.script import is_running, wait_until_ended
 from tests.serve.definitions import csv_to_print, write_csv
 from tests.serve.processes import children
 from tests.serve.server import ServeProcess
@@ -78,8 +78,7 @@ def test_a_folder_crashes_of_parts_and_kills_of_the_server(server, tmp_path):
     write_csv(orders / "3.csv", range(4, 6))
     client = server.start()
     server.eventually(lambda: printed(server, "folder") == printed(server, "alone") == [0, 1, 2, 3, 4, 5])
-    for worker in workers:
-        wait_until_ended(worker)
+    assert [pid for pid in workers if is_running(pid)] == []
     assert client.state("paused") == "paused"
     assert printed(server, "paused") == []
 

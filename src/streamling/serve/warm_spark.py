@@ -13,6 +13,7 @@ from streamling.jvm.command import DEFAULT_HEAP_MB
 from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
 from streamling.jvm.session import SparkRuntime
 from streamling.runtime.memory import total_memory_mb
+from streamling.spark.own_classes import find_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,13 +88,11 @@ class WarmSpark:
 
     def add_pool(self, session: SparkSession, name: str, weight: int) -> None:
         """A pool with this weight, instead of one with the same name."""
-        from py4j.java_gateway import JavaClass
-
-        classes: Any = session._jvm
+        pool_class = find_class(session, "PipelinePool")
         with self._pools_lock:
             self._remove_pool(session, name)
-            if isinstance(classes.streamling.PipelinePool, JavaClass):
-                self._pools(session).addSchedulable(classes.streamling.PipelinePool(name, weight))
+            if pool_class is not None:
+                self._pools(session).addSchedulable(pool_class(name, weight))
             # without our classes, Spark makes equal pools: see `start_spark`
 
     def remove_pool(self, session: SparkSession, name: str) -> None:
@@ -109,9 +108,10 @@ class WarmSpark:
     @staticmethod
     def _pools(session: SparkSession) -> Any:
         """The parent of the pools of all pipelines. Spark finds a pool by its name, wherever it is."""
-        classes, root = session._jvm, _root_pool(session)
+        jvm: Any = session._jvm
+        root = _root_pool(session)
         if (pools := root.getSchedulableByName(_POOLS)) is None:
-            pools = classes.streamling.PipelinePools(_POOLS)  # type: ignore[union-attr]
+            pools = jvm.streamling.PipelinePools(_POOLS)
             root.addSchedulable(pools)
         return pools
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.errors import StreamlingError
 from streamling.plugins.shared import SharedResources
+from streamling.spark.own_classes import find_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -80,6 +81,7 @@ class KafkaAdmin:
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
+        self._topic_infos: Any = find_class(spark, "TopicInfos")
         self._brokers = settings["bootstrap.servers"]
         timeout = str(_SECONDS * 1000)
         properties = java_map(jvm, {**settings, "default.api.timeout.ms": timeout, "request.timeout.ms": timeout})
@@ -156,14 +158,14 @@ class KafkaAdmin:
         """Return the offset of the next message of these partitions of any topics, as `latest` does, with one request.
         Partitions that cannot be found are missing."""
         lines = "\n".join(f"{topic} {partition}" for topic, partition in partitions)
-        found = self.translate_errors("", lambda: self._jvm.streamling.TopicInfos.ends(self._admin, lines, committed))
+        found = self.translate_errors("", lambda: self._topic_infos.ends(self._admin, lines, committed))
         fields = (line.split(" ") for line in found.splitlines())
         return {(topic, int(partition)): int(offset) for topic, partition, offset in fields}
 
     def ids(self, topics: Iterable[str]) -> dict[str, str | None]:
         """Return the ids of ``topics``, with one request; topics that cannot be found are missing."""
         lines = "\n".join(topics)
-        found = self.translate_errors("", lambda: self._jvm.streamling.TopicInfos.ids(self._admin, lines))
+        found = self.translate_errors("", lambda: self._topic_infos.ids(self._admin, lines))
         fields = (line.split(" ") for line in found.splitlines())
         return {topic: None if id == _NO_ID else id for topic, id in fields}
 
@@ -246,7 +248,7 @@ class KafkaAdmin:
             return {}
 
         def call() -> str:
-            found: str = self._jvm.streamling.TopicInfos.offsets(self._admin, topic, numbers, time, committed, _WAIT)
+            found: str = self._topic_infos.offsets(self._admin, topic, numbers, time, committed, _WAIT)
             return found
 
         pairs = (pair.split("=") for pair in self.translate_errors(topic, call).split())

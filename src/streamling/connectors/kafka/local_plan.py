@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.plugins.streams import LocalRows, NeedsJob
+from streamling.spark.own_classes import find_class
 from streamling.sql.kernels.names import sql_names
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ def rows_of(decoded: DataFrame, messages: DataFrame) -> DataFrame:
     from pyspark.sql import DataFrame
 
     spark = decoded.sparkSession
-    jvm: Any = spark._jvm
-    return DataFrame(jvm.streamling.BatchPlan.over(decoded._jdf, messages._jdf), spark)
+    plans: Any = find_class(spark, "BatchPlan")
+    return DataFrame(plans.over(decoded._jdf, messages._jdf), spark)
 
 
 def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:

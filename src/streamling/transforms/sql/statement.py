@@ -47,7 +47,7 @@ class Statement:
 
         if failure := own.translate_error(error, self._functions):
             return failure
-        ours = {text for prepared in self._prepared.values() for text in prepared.sql_expressions}
+        ours = {text for prepared in self._prepared.values() for text in sql_expressions(prepared.plan)}
         about = statements(error)
         if not is_sql_error(error) or (about and ours.isdisjoint(about)):
             return None
@@ -78,6 +78,5 @@ class Statement:
             if compiled.problems:
                 raise InvalidSql(compiled.problems)
             own.register(spark, sql_expressions(compiled.plan), self._functions)
-            prepared = analyse_once(prepare(spark, compiled.plan), compiled.plan, inputs)
-            self._prepared[key] = prepared
+            prepared = self._prepared[key] = analyse_once(prepare(spark, compiled.plan), inputs)
         return prepared

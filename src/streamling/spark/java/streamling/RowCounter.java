@@ -92,7 +92,7 @@ public final class RowCounter implements Serializable, TaskCompletionListener {
     ExprId id = NamedExpression$.MODULE$.newExprId();
     Expression call = counter.call("count", (Seq) none().appended(group));
     Alias counted = new Alias(call, "counted", id, none(), noOption(), none());
-    // a call: for a column, the optimizer would derive what holds for the values of all others, 1 ms per batch
+    // a call: if the condition were a column, the optimizer would derive constraints from all others (0.7 ms per batch)
     Expression keeps = counter.call("keeps", (Seq) none().appended(counted.toAttribute()));
     LogicalPlan plan = new Filter(keeps, new Project((Seq) rows.output().appended(counted), rows));
     return counter.over(frame, new Project(rows.output(), plan));
