@@ -36,10 +36,10 @@ def test_spark_analyses_a_statement_once(spark):
 
 def test_a_batch_with_other_columns_is_analysed_again(spark):
     numbers, texts = spark.range(2).toDF("v"), spark.sql("SELECT 'a' AS v, 1 AS w")
-    assert [values(batch) for batch in batches(spark, "SELECT * FROM t", numbers, texts, numbers)] == [
-        [[0], [1]],
-        [["a", 1]],
-        [[0], [1]],
+    assert [values(batch) for batch in batches(spark, "SELECT *, 7 AS x FROM t", numbers, texts, numbers)] == [
+        [[0, 7], [1, 7]],
+        [["a", 1, 7]],
+        [[0, 7], [1, 7]],
     ]
 
 
