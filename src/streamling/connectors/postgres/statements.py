@@ -1,6 +1,8 @@
 """The statements of a Postgres sink. psycopg quotes names; values are sent with COPY, never in a statement.
 
-A transaction takes three round trips: begin, COPY, and the remaining statements with the commit.
+A transaction takes three or four round trips: begin, COPY, the statements that apply the copied rows, and the commit.
+The commit is sent only after the server has confirmed everything before it. Sent together, the server would commit the
+rows of a process that was killed while they waited for a lock, over newer rows of its successor.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ class Transaction(Protocol):
     @property
     def copy(self) -> bytes: ...
 
-    def end(self, steps: Steps) -> bytes: ...
+    def apply(self, steps: Steps) -> bytes:
+        """Return the statements that follow the COPY; empty if it has written everything."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,8 @@ class CopyTransaction:
         copy = "COPY {table} ({columns}) FROM STDIN (FORMAT csv)"
         return statement(copy, table=self.table.identifier(), columns=columns)
 
-    def end(self, steps: Steps) -> bytes:
-        return b"COMMIT"
+    def apply(self, steps: Steps) -> bytes:
+        return b""
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,10 @@ class UpsertTransaction(StagedTransaction):
     keep_existing: bool
     update_where: Mapping[str, str]
 
-    def end(self, steps: Steps) -> bytes:
-        """Return all steps and the commit."""
-        statements = [self._upsert(number) if action == "write" else self._delete(number) for number, action in steps]
-        return b"; ".join([*statements, b"COMMIT"])
+    def apply(self, steps: Steps) -> bytes:
+        return b"; ".join(
+            self._upsert(number) if action == "write" else self._delete(number) for number, action in steps
+        )
 
     def _upsert(self, step: int) -> bytes:
         return self._text(

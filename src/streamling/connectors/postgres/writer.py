@@ -53,8 +53,11 @@ class Writer:
         with self.exchange() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
             for piece in csv_chunks(rows):
                 copy.write(piece)
+        if statements := transaction.apply(steps):
+            with self.exchange() as connection:
+                connection.execute(statements)
         with self.exchange() as connection:
-            connection.execute(transaction.end(steps))
+            connection.execute(b"COMMIT")
 
     def attempt(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """Call ``work``. If it fails, discard the connection and translate the error."""

@@ -47,9 +47,8 @@ class LandingTransaction(StagedTransaction):
 
     epoch_tag: int
 
-    def end(self, steps: Steps) -> bytes:
-        """Return all steps and the commit."""
-        return b"; ".join([*(self._upsert(number) for number, _ in steps), b"COMMIT"])
+    def apply(self, steps: Steps) -> bytes:
+        return b"; ".join(self._upsert(number) for number, _ in steps)
 
     def _upsert(self, step: int) -> bytes:
         from psycopg import sql
