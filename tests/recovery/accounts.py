@@ -55,7 +55,10 @@ class AccountLoad(Load):
         self._schema, self._id = WIDER, id
 
     def produce_some(self) -> None:
-        messages = [self._operation() for _ in range(self._chance.randrange(1, 400))]
+        self.produce_operations(self._chance.randrange(1, 400))
+
+    def produce_operations(self, count: int) -> None:
+        messages = [self._operation() for _ in range(count)]
         # the broker may be unavailable: what the topic holds decides what is expected
         with suppress(StreamlingError):
             produce(self._topic.kafka.brokers, self._topic.name, messages)
@@ -71,6 +74,14 @@ class AccountLoad(Load):
             self._open.add(key)
         value = framed(self._id, self._schema, row)
         return Message(value, headers=(("dbz.op", op),), partition=key % self._partitions)
+
+
+class BurstyAccountLoad(AccountLoad):
+    """Sometimes more messages than the driver evaluates at once: batches switch between driver and Spark jobs."""
+
+    def produce_some(self) -> None:
+        burst = self._chance.random() < 0.1
+        self.produce_operations(self._chance.randrange(12_000, 30_000) if burst else self._chance.randrange(1, 50))
 
 
 def expected(topic: Topic, count: int | None = None) -> Table:

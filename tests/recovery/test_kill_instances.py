@@ -1,94 +1,134 @@
-"""Two instances of Kafka → SQL → Postgres with one state, killed with -9 one or the other: partitions go to the one
-that is left, and at the end the table is what the topic says."""
+"""Two instances of Kafka → SQL → Postgres with one state, killed with -9 one or the other, also while they write: the
+partitions move to the instance that is left, and at the end the table equals what is in the topic."""
 
 from __future__ import annotations
 
 import os
 import random
 import re
+import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from streamling.dev.postgres import LocalPostgres
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Command
-from tests.recovery.accounts import AccountLoad, account_nodes, expected, stored
+from tests.recovery.accounts import BurstyAccountLoad, account_nodes, expected, stored
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: besides the last one, after which an instance is left alone; `make soak` sets more
 KILLS = int(os.environ.get("STREAMLING_TEST_INSTANCE_KILLS", "0"))
+SEEDS = int(os.environ.get("STREAMLING_TEST_INSTANCE_SEEDS", "1"))
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
-SCHEMA = "killed_instances"
 
 
 class Instance(Command):
-    """One of several processes with the same pipeline."""
+    """One of several processes with the same pipeline. Its sink has a name of its own, which the server sees."""
 
-    def __init__(self, folder: Path, env: dict[str, str], topic: Topic) -> None:
+    def __init__(self, folder: Path, env: dict[str, str], topic: Topic, schema: str) -> None:
         folder.mkdir()
         super().__init__(folder, env)
-        self.write(account_nodes(topic, {"out": {"type": "postgres", "schema": SCHEMA, "table": "accounts"}}))
+        self.sink = f"out_{folder.name}"
+        #: length of the log of earlier starts
+        self._earlier = 0
+        self.write(account_nodes(topic, {self.sink: {"type": "postgres", "schema": schema, "table": "accounts"}}))
+
+    def start(self) -> subprocess.Popen[bytes]:
+        process = super().start()
+        self._earlier = len(self.log())
+        return process
 
     def partitions(self) -> set[int]:
         """Those that it last said it reads, since its start."""
-        log = self.log().rpartition("is running")[2]
+        log = self.log()[self._earlier :]
         # a line that says where partitions start may list only some of them
         line = r"(?:reading partitions? ([0-9, ]+)|no partition) of the topic '[^']+' (?:is assigned .*)?\(group"
         assigned = re.findall(line, log)
         return {int(number) for number in assigned[-1].split(", ")} if assigned and assigned[-1] else set()
 
 
-@pytest.fixture
-def topic(kafka, registry) -> Topic:
-    return Topic(kafka, registry, name="killed-instances", partitions=4)
+class Accounts:
+    """The table that the instances write."""
+
+    def __init__(self, postgres: LocalPostgres, schema: str) -> None:
+        self.schema = schema
+        self._dsn = postgres.dsn
+
+    def rows(self) -> dict[int, tuple[str, int]]:
+        return stored(self._dsn, self.schema)
+
+    @contextmanager
+    def locked(self, chance: random.Random) -> Iterator[None]:
+        """Lock some rows, so that the next writes wait."""
+        with psycopg.connect(self._dsn) as other:
+            keys = chance.sample(sorted(self.rows()), 20)
+            other.execute(f"SELECT FROM {self.schema}.accounts WHERE id = ANY(%s) FOR UPDATE".encode(), (keys,))
+            yield
+            other.rollback()
+
+    def waits_for_lock(self, instance: Instance) -> bool:
+        query = "SELECT FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+        with psycopg.connect(self._dsn) as other:
+            return bool(other.execute(query, (f"streamling {instance.sink}",)).fetchall())
 
 
-@pytest.fixture
-def pair(tmp_path, topic, kafka, registry, postgres) -> Iterator[list[Instance]]:
+@pytest.mark.parametrize("seed", range(SEED, SEED + SEEDS))
+def test_the_table_equals_the_topic_after_kills_of_one_instance_or_the_other(tmp_path, kafka, registry, postgres, seed):
+    chance = random.Random(seed)
+    name = f"killed-instances-{seed}"
+    topic = Topic(kafka, registry, name=name, partitions=4)
+    table = Accounts(postgres, name.replace("-", "_"))
     env = {
         **kafka.variables(),
         **registry.variables(),
         **postgres.variables(),
-        "STREAMLING__APPLICATION_ID": "killed-instances",
-        "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.3",
+        "STREAMLING__APPLICATION_ID": name,
+        "STREAMLING__CHECKPOINT_INTERVAL_SEC": chance.choice(["0.3", "3", "60"]),
         "STREAMLING__KAFKA_SOURCE__SESSION_TIMEOUT_MS": "6000",
         "STREAMLING__STATE_BACKEND__BACKEND_TYPE": "Postgres",
     }
-    made = [Instance(tmp_path / name, env, topic) for name in "ab"]
-    yield made
-    for instance in made:
-        instance.end()
-
-
-def test_the_table_is_what_the_topic_says_after_kills_of_one_instance_or_the_other(topic, pair, postgres):
-    print(f"seed {SEED}")
-    chance = random.Random(SEED)
-    load = AccountLoad(topic, random.Random(SEED + 1), partitions=4)
-    load.start()
+    pair = [Instance(tmp_path / name, env, topic, table.schema) for name in "ab"]
     try:
-        for instance in pair:
-            instance.start()
-        for instance in pair:
-            instance.eventually(lambda: [len(one.partitions()) for one in pair] == [2, 2])
-        assert pair[0].partitions() | pair[1].partitions() == {0, 1, 2, 3}
-        for _ in range(KILLS):
+        with BurstyAccountLoad(topic, random.Random(seed + 1), partitions=4):
+            for instance in pair:
+                instance.start()
+            for instance in pair:
+                instance.eventually(lambda: [len(one.partitions()) for one in pair] == [2, 2])
+            assert pair[0].partitions() | pair[1].partitions() == {0, 1, 2, 3}
+            for _ in range(KILLS):
+                killed, left = chance.sample(pair, 2)
+                kill(killed, left, table, chance)
+                killed.start()
+                if chance.random() < 0.7:  # else the next kill falls into the start or the rebalance
+                    killed.eventually(lambda killed=killed: len(killed.partitions()) == 2)
             killed, left = chance.sample(pair, 2)
-            time.sleep(chance.random() * 3)
-            killed.kill()
-            if chance.random() < 0.5:  # else it is back before the group has noticed
-                left.eventually(lambda left=left: len(left.partitions()) == 4)
-            killed.start()
-            if chance.random() < 0.7:  # else the next kill falls into the start or the rebalance
-                killed.eventually(lambda killed=killed: len(killed.partitions()) == 2)
-        killed, left = chance.sample(pair, 2)
-        killed.kill()
-        left.eventually(lambda: left.partitions() == {0, 1, 2, 3})
+            kill(killed, left, table, chance)
+            left.eventually(lambda: left.partitions() == {0, 1, 2, 3})
+        wanted = expected(topic)
+        left.eventually(lambda: table.rows() == wanted)
+        left.drain()
     finally:
-        load.stop()
-    wanted = expected(topic)
-    left.eventually(lambda: stored(postgres.dsn, SCHEMA) == wanted)
-    left.drain()
-    assert stored(postgres.dsn, SCHEMA) == wanted
+        for instance in pair:
+            instance.end()
+    assert table.rows() == wanted
+
+
+def kill(killed: Instance, left: Instance, table: Accounts, chance: random.Random) -> None:
+    """While it starts, reads or writes."""
+    left.eventually(lambda: len(table.rows()) > 20)
+    if len(killed.partitions()) == 2 and chance.random() < 0.7:
+        with table.locked(chance):
+            killed.eventually(lambda: table.waits_for_lock(killed))
+            killed.kill()
+            time.sleep(chance.choice([0, 1, 8]))  # 8: until the other instance has its partitions
+    else:
+        time.sleep(chance.random() * 3)
+        killed.kill()
+    if chance.random() < 0.5:  # else it is back before the group has noticed
+        left.eventually(lambda: len(left.partitions()) == 4)
