@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 #: besides the last one, after which an instance is left alone; `make soak` sets more
 KILLS = int(os.environ.get("STREAMLING_TEST_INSTANCE_KILLS", "0"))
 SEEDS = int(os.environ.get("STREAMLING_TEST_INSTANCE_SEEDS", "1"))
+PARTITIONS = 4
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 
 
@@ -63,11 +64,14 @@ class Accounts:
     def rows(self) -> dict[int, tuple[str, int]]:
         return stored(self._dsn, self.schema)
 
+    def rows_of(self, instance: Instance) -> list[int]:
+        """Those in the partitions that the instance reads."""
+        return [key for key in sorted(self.rows()) if key % PARTITIONS in instance.partitions()]
+
     @contextmanager
-    def locked(self, chance: random.Random) -> Iterator[None]:
-        """Lock some rows, so that the next writes wait."""
+    def rows_locked(self, keys: list[int]) -> Iterator[None]:
+        """Writes of these rows wait."""
         with psycopg.connect(self._dsn) as other:
-            keys = chance.sample(sorted(self.rows()), 20)
             other.execute(f"SELECT FROM {self.schema}.accounts WHERE id = ANY(%s) FOR UPDATE".encode(), (keys,))
             yield
             other.rollback()
@@ -82,7 +86,7 @@ class Accounts:
 def test_the_table_equals_the_topic_after_kills_of_one_instance_or_the_other(tmp_path, kafka, registry, postgres, seed):
     chance = random.Random(seed)
     name = f"killed-instances-{seed}"
-    topic = Topic(kafka, registry, name=name, partitions=4)
+    topic = Topic(kafka, registry, name=name, partitions=PARTITIONS)
     table = Accounts(postgres, name.replace("-", "_"))
     env = {
         **kafka.variables(),
@@ -95,7 +99,7 @@ def test_the_table_equals_the_topic_after_kills_of_one_instance_or_the_other(tmp
     }
     pair = [Instance(tmp_path / name, env, topic, table.schema) for name in "ab"]
     try:
-        with BurstyAccountLoad(topic, random.Random(seed + 1), partitions=4):
+        with BurstyAccountLoad(topic, random.Random(seed + 1), partitions=PARTITIONS):
             for instance in pair:
                 instance.start()
             for instance in pair:
@@ -121,9 +125,9 @@ def test_the_table_equals_the_topic_after_kills_of_one_instance_or_the_other(tmp
 
 def kill(killed: Instance, left: Instance, table: Accounts, chance: random.Random) -> None:
     """While it starts, reads or writes."""
-    left.eventually(lambda: len(table.rows()) > 20)
     if len(killed.partitions()) == 2 and chance.random() < 0.7:
-        with table.locked(chance):
+        killed.eventually(lambda: len(table.rows_of(killed)) > 20)
+        with table.rows_locked(chance.sample(table.rows_of(killed), 10)):
             killed.eventually(lambda: table.waits_for_lock(killed))
             killed.kill()
             time.sleep(chance.choice([0, 1, 8]))  # 8: until the other instance has its partitions
