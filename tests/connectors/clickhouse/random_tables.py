@@ -1,10 +1,11 @@
-"""Random tables with sorting keys of every type, and a model of what a source has to read from them."""
+"""Random tables with sorting keys of every type, engines, versions and parts, and what the server itself reads from
+them."""
 
 from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
@@ -111,33 +112,23 @@ _EXPRESSIONS = [
 KEYS = [*_PLAIN, *map(_nullable, _PLAIN), *_EXPRESSIONS]
 #: integers more often than their share: they are read differently
 _FIRST = [*KEYS, *_INTEGERS, *_EXPRESSIONS[:2]]
-#: SQL of a filter, and what it means
-FILTERS: list[tuple[str, Callable[[Row], bool]]] = [
-    ("x % 3 = 1", lambda row: row.x % 3 == 1),
-    ("v >= 2", lambda row: row.v >= 2),
-    ("v < 3 AND NOT d", lambda row: row.v < 3 and not row.d),
+FILTERS = ["x % 3 = 1", "v >= 2", "v < 3 AND NOT d", "day = '2024-02-01'"]
+#: replacing engines more often than their share: they decide between rows
+_ENGINES = [
+    "MergeTree",
+    "ReplacingMergeTree",
+    "ReplacingMergeTree(v)",
+    *["ReplacingMergeTree(v, d)"] * 4,
+    "SummingMergeTree(total)",
+    "CollapsingMergeTree(sign)",
+    "VersionedCollapsingMergeTree(sign, v)",
 ]
-_ENGINES = ["MergeTree", "ReplacingMergeTree", "ReplacingMergeTree(v)", "ReplacingMergeTree(v, d)"]
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row as it is stored, after what ClickHouse does when rows are inserted."""
-
-    x: int
-    v: int
-    d: int
-    #: the part and the place in it; parts are numbered in the order of their inserts
-    place: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Rows of which exactly one has to be read: several if ClickHouse does not say which one is left."""
-
-    xs: set[int]
-    #: whether none of them is right, too
-    is_optional: bool = False
+#: all columns of a row but those of the key
+COLUMNS = "x, v, d, day, total, sign"
+#: the server does not move a condition from behind a LIMIT to the front, where it would see rows that are not merged
+_NO_LIMIT = 2**63 - 1
+#: the values of a row as text
+Read = tuple[str, ...]
 
 
 @dataclass
@@ -162,70 +153,54 @@ class RandomTable:
             key.expression.format(f"k{n}") + (" DESC" if reverse and self.random.random() < 0.5 else "")
             for n, key in enumerate(self.keys)
         )
+        partition = " PARTITION BY toYYYYMM(day)" if self.random.random() < 0.3 else ""
         settings = "allow_nullable_key = 1, index_granularity = 16"
         settings += ", allow_experimental_reverse_key = 1" if reverse else ""
         self.database.execute(
-            f"CREATE TABLE t ({columns}, x Int32, v UInt8, d UInt8) ENGINE = {self.engine} ORDER BY ({order})"
-            f" SETTINGS {settings}",
+            f"CREATE TABLE t ({columns}, x Int32, v UInt8, d UInt8, day Date, total Int64, sign Int8)"
+            f" ENGINE = {self.engine}{partition} ORDER BY ({order}) SETTINGS {settings}",
             "SYSTEM STOP MERGES t",
         )
 
     def insert(self, rows: int) -> None:
-        """Add rows, some of which have the same key; few first keys make some of them dense."""
+        """Add rows, some of which have the same key; few first keys make some of them dense, and few versions make
+        many of them equal. Some inserts keep several rows of a key, and some are followed by a merge."""
         pools = [self.random.sample(list(key.values), k=min(len(key.values), 5)) for key in self.keys]
         values = []
         for _ in range(rows):
             x = len(self.ranks)
             chosen = [self.random.choice(pool) for pool in pools]
             self.ranks[x] = tuple(rank for _, rank in chosen)
-            version, deleted = self.random.randint(0, 3), int(self.random.random() < 0.3)
-            values.append(f"({', '.join([*(sql for sql, _ in chosen), str(x), str(version), str(deleted)])})")
-        self.database.execute(f"INSERT INTO t VALUES {', '.join(values)}")
+            version, deleted = self.random.randint(0, 2), int(self.random.random() < 0.4)
+            day = self.random.choice(["'2024-01-01'", "'2024-02-01'"])
+            row = [*(sql for sql, _ in chosen), x, version, deleted, day, x % 7, self.random.choice([1, 1, -1])]
+            values.append(f"({', '.join(map(str, row))})")
+        merges_block = int(self.random.random() < 0.5)
+        self.database.execute(f"INSERT INTO t SETTINGS optimize_on_insert = {merges_block} VALUES {', '.join(values)}")
+        if self.random.random() < 0.3:
+            self.database.execute("SYSTEM START MERGES t", "OPTIMIZE TABLE t", "SYSTEM STOP MERGES t")
 
-    # ── the model ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── what has to be read ─────────────────────────────────────────────────────────────────────────────────
 
-    def stored(self) -> list[Row]:
-        """All rows with their versions, in no order."""
-        found = self.database.rows(
-            "SELECT x, v, d, toUInt32(splitByChar('_', _part)[-3]) AS part, _part_offset FROM t ORDER BY x"
+    def final(self, filter: str | None) -> list[Read]:
+        """What the server shows with FINAL, in no order."""
+        final = "" if self.engine == "MergeTree" else " FINAL"
+        condition = "" if filter is None else f" WHERE {filter}"
+        rows = self.database.rows(
+            f"SELECT {COLUMNS} FROM (SELECT {COLUMNS} FROM t{final} LIMIT {_NO_LIMIT}){condition}"
         )
-        return [Row(x, v, d, (part, int(offset))) for x, v, d, part, offset in found]
+        return [tuple(map(str, row)) for row in rows]
 
-    def expected(self, matches: Callable[[Row], bool]) -> list[Group]:
-        """What has to be read."""
-        rows = self.stored()
-        if self.engine == "MergeTree":
-            return [Group({row.x}) for row in rows if matches(row)]
-        groups: dict[tuple[int, ...], list[Row]] = {}
-        for row in rows:
-            groups.setdefault(self.ranks[row.x], []).append(row)
-        found = []
-        for winners in map(self._winners, groups.values()):
-            matching = {row.x for row in winners if matches(row)}
-            if matching:
-                found.append(Group(matching, is_optional=len(matching) < len(winners)))
-        return found
-
-    def _winners(self, rows: list[Row]) -> list[Row]:
-        """The rows of a key of which one is left."""
-        if self.engine == "ReplacingMergeTree":
-            return [max(rows, key=lambda row: row.place)]
-        newest = [row for row in rows if row.v == max(row.v for row in rows)]
-        return [] if self.engine.endswith("d)") and any(row.d for row in newest) else newest
-
-    def differences(self, found: Sequence[int], matches: Callable[[Row], bool] = lambda row: True) -> dict[str, Any]:
+    def differences(self, found: Sequence[Read], filter: str | None = None) -> dict[str, Any]:
         """What is wrong with the rows that were read; empty if they are right."""
-        groups = self.expected(matches)
-        owners = {x: number for number, group in enumerate(groups) for x in group.xs}
-        read = [owners.get(x) for x in found]
-        needed = {number for number, group in enumerate(groups) if not group.is_optional}
+        read, right = Counter(found), Counter(self.final(filter))
+        keys = [self.ranks[int(x)] for x, *_ in found]
         return {
             what: wrong
             for what, wrong in {
-                "stale": [x for x, group in zip(found, read, strict=True) if group is None],
-                "missing": [groups[number].xs for number in needed - set(read)],
-                "repeated": [groups[n].xs for n, count in Counter(read).items() if n is not None and count > 1],
-                "out of order": [(a, b) for a, b in pairwise(found) if self.ranks[a] > self.ranks[b]],
+                "too many": read - right,
+                "missing": right - read,
+                "out of order": [(a, b) for a, b in pairwise(keys) if a > b],
             }.items()
             if wrong
         }

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamling.connectors.clickhouse.key_types import InvalidKeyValue, KeyType, KeyValue
-from streamling.connectors.clickhouse.server import literal
 
 
 @dataclass(frozen=True)
@@ -52,15 +51,6 @@ class KeyColumn:
     def read_sql(self) -> str:
         """SQL of the value as text."""
         return self.type.read_sql.format(self.sql)
-
-    def identity_sql(self) -> list[str]:
-        """SQL of values that are equal where values are equal when sorted. A set of ClickHouse distinguishes between 0
-        and -0 and between NaNs, and NULL is not equal to itself."""
-        value = f"if(isNaN({self.sql}), nan, {self.sql} + 0)" if self.type.is_float else self.sql
-        if not self.type.is_nullable:
-            return [value]
-        default = f"defaultValueOfTypeName({literal(str(self.type.type))})"
-        return [f"isNull({self.sql})", f"ifNull({value}, {default})"]
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,6 @@ class TableInfo:
     own_columns: tuple[str, ...]
     #: columns that the sorting key consists of or is computed from
     key_columns: tuple[str, ...]
-    #: the columns that decide which of several rows with the same key is the last one, and whether it is deleted
-    version_column: str | None
-    deleted_column: str | None
     #: average size of a row in bytes; None if it is not known
     row_bytes: float | None
 
@@ -67,7 +64,7 @@ def load_table(client: ClickHouseClient, name: TableName) -> TableInfo:
     parameters = {"database": name.database, "table": name.name}
     condition = "database = {database:String} AND"
     tables = client.rows(
-        f"SELECT engine, engine_full, sorting_key FROM system.tables WHERE {condition} name = {{table:String}}",
+        f"SELECT engine, sorting_key FROM system.tables WHERE {condition} name = {{table:String}}",
         parameters,
     )
     if not tables:
@@ -82,7 +79,6 @@ def load_table(client: ClickHouseClient, name: TableName) -> TableInfo:
     )
     engine, sorting_key = tables[0]["engine"], tables[0]["sorting_key"]
     stored = [row for row in rows if row["default_kind"] != "EPHEMERAL"]
-    version, deleted = version_columns(engine, tables[0]["engine_full"])
     return TableInfo(
         name=name,
         engine=engine,
@@ -90,8 +86,6 @@ def load_table(client: ClickHouseClient, name: TableName) -> TableInfo:
         columns={row["name"]: _type(row["type"]) for row in stored},
         own_columns=tuple(row["name"] for row in stored if row["default_kind"] not in ("ALIAS", "MATERIALIZED")),
         key_columns=tuple(row["name"] for row in stored if row["is_in_sorting_key"]),
-        version_column=version,
-        deleted_column=deleted,
         row_bytes=_row_bytes(client, parameters),
     )
 
@@ -155,27 +149,6 @@ def _sort_key(client: ClickHouseClient, name: TableName, engine: str, expression
 def _types_of(client: ClickHouseClient, name: TableName, expressions: Sequence[str]) -> list[ClickHouseType]:
     rows = client.rows(f"DESCRIBE (SELECT {', '.join(f'({each})' for each in expressions)} FROM {name.sql})")
     return [_type(row["type"]) for row in rows]
-
-
-def version_columns(engine: str, definition: str) -> tuple[str | None, str | None]:
-    """The columns in ``ReplicatedReplacingMergeTree('path', 'replica', version, is_deleted) ORDER BY …``."""
-    if "ReplacingMergeTree" not in engine or not definition.startswith(f"{engine}("):
-        return None, None
-    inside = split_list(definition[len(engine) :])[0]
-    arguments = split_list(inside[1 : _closing(inside)])
-    names = [_unquoted(argument) for argument in arguments if _IDENTIFIER.fullmatch(argument)]
-    return (names[0] if names else None), (names[1] if names[1:] else None)
-
-
-def _closing(text: str) -> int:
-    """The place of the bracket that closes the one at the start of ``text``."""
-    depth = 0
-    for match in _PARTS.finditer(text):
-        depth += match[0] == "("
-        depth -= match[0] == ")"
-        if depth == 0:
-            return match.start()
-    return len(text)
 
 
 def _unquoted(name: str) -> str:
