@@ -41,10 +41,31 @@ def test_a_new_table_replaces_rows_by_insert_time_and_knows_deleted_ones(driver)
         "id": "Int64",
         "v": "Nullable(String)",
         "is_deleted": "UInt8",
-        "insert_time": "DateTime",
+        "insert_time": "DateTime64(9)",
     }
     assert definition(driver).startswith("ReplacingMergeTree(insert_time, is_deleted) ORDER BY (id) ")
     assert driver.rows("id, v, is_deleted, insert_time > now() - 60") == [(1, "a", 0, 1)]
+
+
+@pytest.mark.parametrize("deduplicate", [True, False])
+def test_no_two_rows_of_a_new_table_have_equal_versions(driver, deduplicate) -> None:
+    changes = [("idu"[n % 3], n % 7, f"{n}") for n in range(1000)]
+    driver.write(*(batch(*changes[at : at + 100]) for at in range(0, 1000, 100)), deduplicate=deduplicate)
+    assert driver.rows("count() > 0, count() - uniqExact(insert_time)", final=False) == [(1, 0)]
+    newest = "SELECT id, argMax(v, insert_time), argMax(is_deleted, insert_time) FROM t GROUP BY id"
+    remaining = f"SELECT * FROM ({newest}) AS newest (id, v, is_deleted) WHERE is_deleted = 0 ORDER BY id"
+    assert [(id_, v) for id_, v, _ in driver.database.rows(remaining)] == driver.rows()
+
+
+def test_a_table_of_an_earlier_version_shows_the_last_operation_of_keys_changed_within_a_second(driver) -> None:
+    driver.database.execute(
+        "CREATE TABLE t (id Int64, v Nullable(String), is_deleted UInt8, insert_time DateTime DEFAULT now())"
+        " ENGINE ReplacingMergeTree(insert_time, is_deleted) ORDER BY id"
+    )
+    for number in range(5):
+        driver.write(batch(("i", 1, f"a{number}"), ("i", 2, "b")), batch(("d", 1, None)))
+        driver.write(batch(("d", 2, None), ("i", 1, f"c{number}")))
+        assert driver.rows() == [(1, f"c{number}")]
 
 
 def test_a_new_table_with_a_version_column_has_no_insert_time(driver) -> None:

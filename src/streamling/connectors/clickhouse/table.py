@@ -15,6 +15,9 @@ from streamling.connectors.clickhouse.type_text import ClickHouseType, InvalidTy
 #: columns that the sink adds in append-only mode
 DELETED_COLUMN: Final = "is_deleted"
 INSERT_TIME_COLUMN: Final = "insert_time"
+#: A time of the server, so that the order of inserts counts whatever the clocks of the instances say. Each row of a
+#: block gets one of its own: no two rows of a key have equal versions.
+_INSERT_TIME: Final = "now64(9) + toIntervalNanosecond(rowNumberInAllBlocks())"
 #: Inserts whose tokens a new table remembers. Only one is in doubt at a time and instance; others may write too.
 _TOKENS: Final = 1000
 #: ways to compute a column, in which case its values cannot be inserted
@@ -117,7 +120,7 @@ def create_statement(
         definitions.append(f"{identifier(DELETED_COLUMN)} UInt8")
         if version is None:
             version = INSERT_TIME_COLUMN
-            definitions.append(f"{identifier(version)} DateTime DEFAULT now()")
+            definitions.append(f"{identifier(version)} DateTime64(9) DEFAULT {_INSERT_TIME}")
         arguments = f"{identifier(version)}, {identifier(DELETED_COLUMN)}"
     return (
         f"CREATE TABLE IF NOT EXISTS {name.sql} ({', '.join(definitions)}) ENGINE = ReplacingMergeTree({arguments}) "
