@@ -166,7 +166,7 @@ def test_wide_numbers_inside_of_nested_values_keep_all_their_digits(driver) -> N
 def test_a_column_without_nulls_and_a_key_are_not_nullable(driver) -> None:
     write(driver, pa.array(["a"]), pa.field("v", pa.string(), nullable=False))
     assert driver.database.types("t") == {
-        "id": "Int64", "v": "String", "is_deleted": "UInt8", "insert_time": "DateTime"
+        "id": "Int64", "v": "String", "is_deleted": "UInt8", "insert_time": "DateTime64(9)"
     }  # fmt: skip
 
 
