@@ -20,7 +20,7 @@ from tests.harness.pipelines import Bench, eventually, finish
 from tests.harness.terminal import Terminal
 
 CONTINUOUS = PIPELINE.replace("{type: bounded}", "{type: continuous, poll_interval: 100ms}")
-STATUS = r"in [\d,]+ rows/s · out [\d,]+ rows/s · 2 rows written · checkpoint \d s ago"
+STATUS = r"in [\d,]+ rows/s · out [\d,]+ rows/s · 2 rows delivered · checkpoint \d s ago"
 
 
 def _terminal(project: Project, **env: str) -> Terminal:
@@ -35,11 +35,11 @@ def test_the_status_line_is_below_rows_and_log_lines_and_removed_at_the_end(tmp_
     with _terminal(project, STREAMLING__ADMIN_API_ENABLED="false") as terminal:
         terminal.wait_for(STATUS)
         project.write("orders/b.csv", "id,item,price\n4,milk,9\n")
-        terminal.wait_for("3 rows written")
+        terminal.wait_for("3 rows delivered")
         before = terminal.screen()
         assert terminal.end(signal.SIGINT) == 0
         after = terminal.screen()
-    assert "3 rows written" in before[-1]
+    assert "3 rows delivered" in before[-1]
     assert [re.sub(r"^[\d:.]+ ", "", line) for line in after] == [
         "INFO  pipeline.yaml is running (pipeline)",
         '+I {"id":1,"item":"tea","price":3.0,"_gs_op":"i"}',
@@ -103,12 +103,12 @@ def test_the_log_has_a_periodic_summary(spark, caplog):
     source = "numbers: {type: numbers, rows: 1000000, ends: false, pause: 0.001, primary_key: id}"
     run = bench.start(pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: blackhole, from: same}", source))
     with show_progress(run, summary_seconds=0.05):
-        eventually(lambda: any(re.search("[1-9][0-9,]* rows written", text) for text in caplog.messages), 60)
+        eventually(lambda: any(re.search("[1-9][0-9,]* rows delivered", text) for text in caplog.messages), 60)
         run.stop("enough")
         finish(run)
-    (line, *_) = [text for text in caplog.messages if re.search("[1-9][0-9,]* rows written", text)]
+    (line, *_) = [text for text in caplog.messages if re.search("[1-9][0-9,]* rows delivered", text)]
     assert re.fullmatch(
-        r"running for \d+ s: in [\d,]+ rows/s, out [\d,]+ rows/s, [\d,]+ rows written, "
+        r"running for \d+ s: in [\d,]+ rows/s, out [\d,]+ rows/s, [\d,]+ rows delivered, "
         r"(no checkpoint yet|checkpoint \d+ s ago)",
         line,
     )
@@ -131,15 +131,15 @@ def _facts(*statuses: RunStatus, seconds: float = 10) -> str:
 @pytest.mark.parametrize(
     ("status", "said"),
     [
-        (RunStatus(), "out 0 rows/s, 0 rows written, no checkpoint yet"),
-        (RunStatus(rows_in=0, rows_out=1), "in 0 rows/s, out 0 rows/s, 1 row written, no checkpoint yet"),
+        (RunStatus(), "out 0 rows/s, 0 rows delivered, no checkpoint yet"),
+        (RunStatus(rows_in=0, rows_out=1), "in 0 rows/s, out 0 rows/s, 1 row delivered, no checkpoint yet"),
         (
             RunStatus(rows_in=5_000_000, rows_out=4_999_999, dead_letters=1, lag=12_345, checkpoint_age=61),
-            "in 0 rows/s, out 0 rows/s, 4,999,999 rows written, 1 dead letter, lag 12,345, checkpoint 1 min ago",
+            "in 0 rows/s, out 0 rows/s, 4,999,999 rows delivered, 1 dead letter, lag 12,345, checkpoint 1 min ago",
         ),
         (
             RunStatus(dead_letters=2000, lag=0, checkpoint_age=0.2),
-            "out 0 rows/s, 0 rows written, 2,000 dead letters, lag 0, checkpoint 0 s ago",
+            "out 0 rows/s, 0 rows delivered, 2,000 dead letters, lag 0, checkpoint 0 s ago",
         ),
     ],
 )

@@ -287,12 +287,14 @@ PROOFS: dict[str, By] = {
     "sink webhook batch_flush_interval": _INTERVAL,
     "sink webhook parallelism": _INSTANCES,
     "sink webhook url": By(f"{_WEBHOOK}::test_two_sinks_fail_together_when_one_does"),
+    "sink webhook errors": By(f"{_WEBHOOK}::test_refused_rows_with_a_request_each_are_dead_letters"),
+    "sink webhook errors.to": By(f"{_WEBHOOK}::test_refused_rows_with_a_request_each_are_dead_letters"),
     "sink webhook headers": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
     "sink webhook secret_name": By(f"{_KNOBS}::test_headers_and_secret_of_a_webhook"),
     "sink webhook one_row_per_request": By(f"{_WEBHOOK}::test_each_payload_format"),
     "sink webhook payload_version": By(f"{_WEBHOOK}::test_each_payload_format"),
     "sink webhook skip_on_error": By(
-        f"{_WEBHOOK}::test_with_skip_on_error_rows_with_an_error_response_count_as_delivered"
+        f"{_WEBHOOK}::test_with_skip_on_error_rows_with_an_error_response_are_skipped_and_counted"
     ),
 }
 #: fields that are accepted and warn when they are set

@@ -26,7 +26,7 @@ _HEADINGS = ("NAMESPACE", "NAME", "STATE", "READY", "ROWS", "LAG", "RESTARTS", "
 @json_option("Print a list of objects instead of the table.")
 @server_options
 def ls(server: Server, namespace: str | None, state: str | None, as_json: bool, debug: bool) -> int:
-    """List the pipelines of a server: state, rows written, lag, restarts after failures.
+    """List the pipelines of a server: state, rows delivered, lag, restarts after failures.
 
     \b
     Examples:
@@ -52,7 +52,7 @@ def _row(item: dict[str, Any]) -> tuple[str, ...]:
         item["name"],
         item["state"],
         "yes" if item["ready"] else "no",
-        f"{sum(item['rows'].values()):,}",
+        f"{item['rows_out']:,}",
         "" if item["lag"] is None else f"{item['lag']:,}",
         str(item["restarts"]),
         _age(item["state_since"]),

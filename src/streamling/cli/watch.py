@@ -111,7 +111,7 @@ def status_parts(status: RunStatus, rates: Rates) -> Iterator[str]:
     if status.rows_in is not None:
         yield f"in {rates.rows_in():,.0f} rows/s"
     yield f"out {rates.rows_out():,.0f} rows/s"
-    yield f"{status.rows_out:,} {'row' if status.rows_out == 1 else 'rows'} written"
+    yield f"{status.rows_out:,} {'row' if status.rows_out == 1 else 'rows'} delivered"
     if status.dead_letters:
         yield f"{status.dead_letters:,} {'dead letter' if status.dead_letters == 1 else 'dead letters'}"
     if status.lag is not None:

@@ -188,6 +188,7 @@ class MemorySink(Sink[MemorySinkOptions]):
         if self.options.exclude_gs_op and OP_COLUMN in batch.schema.names:
             batch = batch.drop_columns([OP_COLUMN])
         self._batches.append(batch)
+        self.context.count_delivered(batch.num_rows)
 
     def table(self) -> pa.Table:
         """Return all rows written so far, with all columns that any batch had."""

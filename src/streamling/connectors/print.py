@@ -48,6 +48,7 @@ class PrintSink(Sink[PrintSinkOptions]):
         self._kinds = _KINDS if on_terminal and "NO_COLOR" not in os.environ else {}
         self._beside_status = hide_status_line if on_terminal else nullcontext
         self._seen = 0
+        self._is_closed = False
 
     def open(self) -> None:
         # imports pyarrow.compute, which takes 30 ms: an invalid pipeline should fail without that delay, and a valid
@@ -63,21 +64,28 @@ class PrintSink(Sink[PrintSinkOptions]):
             if (self._seen + row) % self._every == 0
         ]
         self._seen += batch.num_rows
-        self._emit(b"".join(lines))
+        printed = len(lines) if self._emit(b"".join(lines)) else 0
+        self.context.count_delivered(printed, skipped=batch.num_rows - printed)
 
     def _prefix(self, batch: pa.RecordBatch, row: int) -> bytes:
         if not self._kinds or OP_COLUMN not in batch.schema.names:
             return b""
         return self._kinds.get(batch.column(OP_COLUMN)[row].as_py(), b"")
 
-    def _emit(self, text: bytes) -> None:
+    def _emit(self, text: bytes) -> bool:
+        """Print ``text``, unless the reader has closed the pipe."""
+        if self._is_closed:
+            return False
         try:
             with self._beside_status():
                 self._output.write(text)
                 self._output.flush()
+            return True
         except BrokenPipeError:
+            self._is_closed = True
             self.context.request_stop("the reader of standard output has closed the pipe", True)
             # the rest of the buffer and all later writes must not fail again
             devnull = os.open(os.devnull, os.O_WRONLY)
             os.dup2(devnull, self._output.fileno())
             os.close(devnull)
+            return False

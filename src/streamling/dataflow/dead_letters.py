@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.dataflow.lane import Work
+from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import Outlet, Port, Step
 from streamling.dataflow.rows import Rows
 from streamling.observe.dead_letters import RecentDeadLetters
@@ -51,6 +52,8 @@ class SplitRejectedStep:
                 self.name, *(batch.column(name).to_pylist() for name in ("error", "position", "payload"))
             )
             self._recent.add(self.name, letters)
+            if self.outlet.meter is not None:
+                self.outlet.meter.count_rejected(letters.num_rows)
             self._dead_letters.accept(self.name, Rows(rejected.session, batches=[letters], producer=rejected.producer))
 
     def ports(self) -> Sequence[Port]:
@@ -102,8 +105,10 @@ class DeadLetterOutput:
         sink: Step,
         rows: Callable[[str, pa.RecordBatch], Rows],
         recent: RecentDeadLetters,
+        meter: NodeMeter,
     ) -> None:
         self._feeder = feeder
+        self._meter = meter
         self._node = node
         self._recent = recent
         self._rejected = rejected
@@ -117,6 +122,7 @@ class DeadLetterOutput:
         """Send the rows that have been rejected so far."""
         for batch in self._rejected.take():
             self._recent.add(self._node, batch)
+            self._meter.count_rejected(batch.num_rows)
             self._sink.accept(self._feeder, self._rows(self._feeder, batch))
 
     def mark(self, epoch: int) -> None:

@@ -46,6 +46,9 @@ class FrameSinkStep:
         self._lock = threading.Lock()  # flows that share the sink take turns
         #: False once Spark has not reported a count: the sink does not compute the frame that it receives
         self._countable = True
+        #: rows passed to the sink
+        self._taken = 0
+        operator.context.deliveries.on_delivery(meter.count_delivery)
 
     @property
     def name(self) -> str:
@@ -81,10 +84,12 @@ class FrameSinkStep:
             rows.report_count(count)
 
     def _count(self, rows: int) -> None:
-        """``rows`` rows have been written."""
+        """``rows`` rows have been written: they are durable."""
         self._meter.activity.last_rows = rows
         self._meter.count_rows_in(rows)
-        self._meter.count_rows_out(rows)
+        with self._lock:
+            self._taken += rows
+            self.operator.context.deliveries.settle(self._taken)
         self._limit.take(rows)
 
     def prepare(self, rows: Rows) -> Rows:

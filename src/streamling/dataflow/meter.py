@@ -8,6 +8,7 @@ from streamling.dataflow.row_measures import RowMeasures
 from streamling.observe.activity import Activity, work_in_spark
 from streamling.observe.live_rows import NodeRows
 from streamling.plugins.context import Metrics
+from streamling.plugins.delivery import Delivery
 
 #: recorded for every node but sinks at the start, so that the series exists before the first batch
 _SEED = 0.001
@@ -54,6 +55,17 @@ class NodeMeter:
 
     def count_rows_out(self, rows: int) -> None:
         self._count("output_rows", rows)
+
+    def count_delivery(self, delivery: Delivery) -> None:
+        """What became of rows of a sink."""
+        self.count_rows_out(delivery.delivered)
+        for name, rows in (("deduplicated_rows", delivery.deduplicated), ("skipped_rows", delivery.skipped)):
+            if rows:
+                self._count(name, rows)
+
+    def count_rejected(self, rows: int) -> None:
+        """Rows that are sent to the dead-letter sink."""
+        self._count("rejected_rows", rows)
 
     def record_elapsed(self, seconds: float) -> None:
         self.activity.last_seconds = seconds

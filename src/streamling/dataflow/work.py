@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -13,6 +14,7 @@ from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.meter import NodeMeter
 from streamling.dataflow.network import Outlet
 from streamling.dataflow.ordered_results import OrderedResults
+from streamling.dataflow.rejecting import process_or_reject, write_or_reject
 from streamling.dataflow.rows import Rows, as_declared
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.dataflow.side_outputs import OnAck
@@ -23,15 +25,20 @@ from streamling.plugins.transforms import AsyncCalls, Transform
 class SinkWork:
     """What the lane of a sink does."""
 
-    def __init__(self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter) -> None:
+    def __init__(
+        self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter, *, rejects: bool
+    ) -> None:
+        """``rejects``: rows with which the sink fails go to a dead-letter sink."""
         self._lane = lane
         self._sink = sink
+        self._write = partial(write_or_reject, sink) if rejects else sink.write
         self._limit = limit
         self._on_ack = on_ack
         self._meter = meter
         self._refused = False
-        #: rows passed to the sink, and how many of them have been counted as written
-        self._taken = self._measured = 0
+        #: rows passed to the sink
+        self._taken = 0
+        sink.context.deliveries.on_delivery(meter.count_delivery)
 
     def open(self, wake: Callable[[], None]) -> None:
         self._sink.open()
@@ -40,20 +47,17 @@ class SinkWork:
         allowed = self._limit.take(batch.num_rows)
         self._refused |= allowed < batch.num_rows
         if allowed:
+            rows = batch.slice(0, allowed)
             began = time.monotonic()
-            for start in range(0, allowed, step := self._sink.rows_per_write or allowed):
-                self._write(batch.slice(start, min(step, allowed - start)))
+            self._write(rows)
+            self._taken += allowed
             activity = self._meter.activity
             activity.last_rows, activity.last_seconds = allowed, time.monotonic() - began
+            if self._meter.measures is not None:
+                self._meter.measures.record_batches([rows])
         if self._refused:  # the pipeline ends here, and no marker will make the last rows durable
             self._sink.flush()
-
-    def _write(self, rows: pa.RecordBatch) -> None:
-        self._sink.write(rows)
-        if self._meter.measures is not None:
-            self._meter.measures.record_batches([rows])
-        self._taken += rows.num_rows
-        self._measure()
+            self._settle(self._taken)
 
     def proceed(self) -> None:
         """A sink has no output."""
@@ -62,21 +66,20 @@ class SinkWork:
         self._sink.on_first_marker(epoch)
 
     def mark(self, epoch: int) -> None:
+        taken = self._taken
+
         def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
+            self._settle(taken)
             if not self._refused:  # a position after rows that were not written must never be stored
                 self._on_ack(self._lane, epoch, entries)
 
         self._sink.marker(epoch, acknowledge)
-        self._measure()
 
-    def _measure(self) -> None:
-        """Count the rows that were written. If the sink rejects rows after it has accepted them, the following ones
-        compensate for them, since a counter only grows."""
-        rejected = self._sink.context.rejected_rows
-        written = self._taken - (0 if rejected is None else rejected.count)
-        if written > self._measured:
-            self._meter.count_rows_out(written - self._measured)
-            self._measured = written
+    def _settle(self, taken: int) -> None:
+        """The first ``taken`` rows are durable, except for those that the sink has rejected."""
+        context = self._sink.context
+        rejected = 0 if context.rejected_rows is None else context.rejected_rows.count
+        context.deliveries.settle(taken - rejected)
 
     def finalized(self, epoch: int) -> None:
         self._sink.finalized(epoch)
@@ -96,9 +99,13 @@ class TransformWork:
         outlet: Outlet,
         rows: Callable[[str, pa.RecordBatch], Rows],
         meter: NodeMeter,
+        *,
+        rejects: bool,
     ) -> None:
+        """``rejects``: rows with which the transform fails go to a dead-letter sink."""
         self._lane = lane
         self._transform = transform
+        self._rejects = rejects
         self._schema = schema
         self._arriving = InputSchemaTracker(transform.context.input_schema)
         self._outlet = outlet
@@ -147,7 +154,7 @@ class TransformWork:
 
     def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
         began = time.monotonic()
-        made = self._transform.process(batch)
+        made = process_or_reject(self._transform, batch) if self._rejects else self._transform.process(batch)
         self._meter.record_elapsed(time.monotonic() - began)
         return made
 

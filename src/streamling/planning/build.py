@@ -18,7 +18,6 @@ from streamling.dataflow.meter import NodeMeter, SparkCounting
 from streamling.dataflow.network import FrameStep, LaneStep, Outlet, Step
 from streamling.dataflow.polled_flow import PolledFlow
 from streamling.dataflow.rebatch import Rebatcher
-from streamling.dataflow.rejecting import RejectingSink, RejectingTransform
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.dataflow.rows import Rows
 from streamling.dataflow.side_outputs import SideOutputStep
@@ -160,7 +159,7 @@ class Builder:
         return FrameStep(node, operator, empty, self._outlet(node.name), self._meter(node.name))
 
     def _frame_sink(self, planned: PlannedNode, operator: FrameSink[Any]) -> FrameSinkStep:
-        limit, meter = self._limit(planned, None), self._meter(planned.node.name)
+        limit, meter = self._limit(None), self._meter(planned.node.name)
         step = FrameSinkStep(planned.node, operator, limit, self.callbacks.on_ack, meter)
         self.graph.frame_sinks.append(step)
         self.graph.sinks.append(planned.node.name)
@@ -205,17 +204,16 @@ class Builder:
         meter = self._meter(planned.node.name)
 
         def work(lane: str, transform: Transform[Any], rejects: bool) -> Work:
-            rejecting = RejectingTransform(transform) if rejects else transform
-            return TransformWork(lane, rejecting, planned.schema, outlet, self._rows, meter)
+            return TransformWork(lane, transform, planned.schema, outlet, self._rows, meter, rejects=rejects)
 
         return work
 
     def _sink_work(self, planned: PlannedNode, first: Sink[Any]) -> WorkFactory:
-        limit, meter = self._limit(planned, first.row_limit), self._meter(planned.node.name)
+        limit, meter = self._limit(first.row_limit), self._meter(planned.node.name)
 
         def work(lane: str, sink: Sink[Any], rejects: bool) -> Work:
             self.graph.sinks.append(lane)
-            return SinkWork(lane, RejectingSink(sink) if rejects else sink, limit, self.callbacks.on_ack, meter)
+            return SinkWork(lane, sink, limit, self.callbacks.on_ack, meter, rejects=rejects)
 
         return work
 
@@ -244,7 +242,7 @@ class Builder:
         if name is None or rejected is None:
             return None
         node, recent = operator.context.name, self.observer.dead_letters
-        return DeadLetterOutput(feeder, node, rejected, self._step(name), self._rows, recent)
+        return DeadLetterOutput(feeder, node, rejected, self._step(name), self._rows, recent, self._meter(node))
 
     def _meter(self, name: str) -> NodeMeter:
         if name not in self._meters:
@@ -260,10 +258,8 @@ class Builder:
             )
         return self._meters[name]
 
-    def _limit(self, planned: PlannedNode, row_limit: int | None) -> RowLimit:
-        limit = RowLimit(row_limit or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
-        self.graph.limits[planned.node.name] = limit
-        return limit
+    def _limit(self, row_limit: int | None) -> RowLimit:
+        return RowLimit(row_limit or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
 
     def _rows(self, lane: str, batch: pa.RecordBatch) -> Rows:
         return Rows(self.session, batches=[batch], producer=lane)

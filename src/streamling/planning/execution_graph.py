@@ -9,9 +9,9 @@ from typing import Any
 from streamling.dataflow.flow import Flow, OnMarked
 from streamling.dataflow.frame_sink import FrameSinkStep
 from streamling.dataflow.lane import Lane
-from streamling.dataflow.limit import RowLimit
 from streamling.dataflow.side_outputs import OnAck, SideOutputStep
 from streamling.errors import StreamlingError
+from streamling.plugins.delivery import Delivery
 from streamling.plugins.operators import Operator
 from streamling.plugins.sources import Position
 
@@ -48,7 +48,6 @@ class ExecutionGraph:
     sinks: list[str] = field(default_factory=list)
     #: all instances by node name
     operators: dict[str, list[Operator[Any]]] = field(default_factory=dict)
-    limits: dict[str, RowLimit] = field(default_factory=dict)
 
     @property
     def steps_without_lane(self) -> list[FrameSinkStep | SideOutputStep]:
@@ -127,13 +126,12 @@ class ExecutionGraph:
         return (str(lane.node) for lane in self.lanes if not lane.join(0))
 
     def rows_written(self) -> Mapping[str, int]:
-        """Rows per sink, without those that the sink rejected."""
-        written = {
-            name: limit.taken - sum(_rejected(operator) for operator in self.operators.get(name, ()))
-            for name, limit in self.limits.items()
-            if limit.taken
-        }
-        return {name: rows for name, rows in written.items() if rows}
+        """Rows per sink that its target has acknowledged."""
+        return {name: rows for name in self.operators if (rows := self.deliveries(name).delivered)}
+
+    def deliveries(self, node: str) -> Delivery:
+        """What became of the rows of a sink; nothing for other nodes."""
+        return sum((each.context.deliveries.total for each in self.operators.get(node, ())), Delivery())
 
     def queued_batches(self) -> Mapping[str, int]:
         """Batches that wait in front of each node with lanes."""
@@ -149,7 +147,3 @@ def _close_steps(steps: Iterable[FrameSinkStep | SideOutputStep], on_failure: On
             step.close()
         except StreamlingError as error:
             on_failure(error)
-
-
-def _rejected(operator: Operator[Any]) -> int:
-    return operator.context.rejected_rows.count if operator.context.rejected_rows is not None else 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from streamling.errors import NodeLabel
 from streamling.pipeline.model import NodeKind
 from streamling.planning.planned import PlannedNode
 from streamling.plugins.context import Metrics, NodeContext, always_ready, ignore_stop
+from streamling.plugins.delivery import Deliveries, Delivery
 from streamling.plugins.operators import Operator
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState, UnavailableTables
 from streamling.plugins.shared import SharedResources
@@ -28,6 +29,9 @@ from streamling.spark.python_errors import to_executor_error
 
 if TYPE_CHECKING:
     from streamling.spark.arrow_map import ArrowMap
+
+#: columns of what the task of a sink returns
+DELIVERY: Final = [field.name for field in fields(Delivery)]
 
 
 def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
@@ -94,7 +98,8 @@ def _results(operator: Transform[Any], batches: Iterator[pa.RecordBatch]) -> Ite
 
 def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None) -> ArrowMap:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        operator = kind(context)
+        deliveries = Deliveries()
+        operator = kind(replace(context, deliveries=deliveries))
         operator.open()
         written, rebatcher = 0, Rebatcher(rows, None)
         try:
@@ -107,7 +112,8 @@ def _writing(kind: type[Sink[Any]], context: NodeContext[Any], rows: int | None)
             operator.flush()
         finally:
             operator.close()
-        yield pa.record_batch({"rows": pa.array([written], pa.int64())})
+        deliveries.settle(written)
+        yield pa.record_batch([pa.array([count], pa.int64()) for count in vars(deliveries.total).values()], DELIVERY)
 
     return run
 

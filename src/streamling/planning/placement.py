@@ -15,8 +15,9 @@ import pyarrow as pa
 from streamling.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node, NodeKind
-from streamling.planning.executor_work import on_executor
+from streamling.planning.executor_work import DELIVERY, on_executor
 from streamling.planning.planned import PlannedNode
+from streamling.plugins.delivery import Delivery
 from streamling.plugins.operators import Operator
 from streamling.plugins.sinks import FrameSink, Sink
 from streamling.plugins.streams import NeedsJob
@@ -126,12 +127,15 @@ class ExecutorSink(FrameSink[Any]):
         if self._key:
             frame = _by_key(frame, self._key, self._tasks)
         try:
-            return sum(row.rows for row in map_in_arrow(frame, self._function, "rows long").collect())
+            tasks = map_in_arrow(frame, self._function, ", ".join(f"{name} long" for name in DELIVERY)).collect()
         except Exception as error:
             failure = from_executor_error(error, self.context.name) or self._operator.translate_error(error)
             if failure is None:
                 raise  # about something above this sink
             raise failure  # noqa: B904 - its cause is the one on the executor
+        delivery = sum((Delivery(*task) for task in tasks), Delivery())
+        self.context.deliveries.add(delivery)
+        return delivery.rows
 
     def finalized(self, epoch: int) -> None:
         self._operator.finalized(epoch)

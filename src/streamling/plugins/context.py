@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.errors import BadRow, StreamlingError
+from streamling.plugins.delivery import Deliveries, Delivery
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import SharedResources
 from streamling.retry import Stopping, call_with_retries, ignore_retry
@@ -140,6 +141,9 @@ class NodeContext(Generic[OptionsT]):
     #: rejected rows that wait for the dead-letter sink; None when the node has none
     rejected_rows: RejectedRows | None = None
 
+    #: what became of the rows of a sink
+    deliveries: Deliveries = field(default_factory=Deliveries)
+
     #: columns that have been reported as dropped; the instances of a node share it
     dropped_columns: dict[str, object] = field(default_factory=dict)
 
@@ -152,6 +156,12 @@ class NodeContext(Generic[OptionsT]):
         if self.rejected_rows is None:
             raise BadRow.user(error)
         self.rejected_rows.add(rows, error)
+
+    def count_delivered(self, rows: int, *, deduplicated: int = 0, skipped: int = 0) -> None:
+        """For sinks, from any thread: the target has acknowledged ``rows`` rows. Others need not be sent, because later
+        rows of their batch replace them, or are left out as the options say. Rows that were neither reported here nor
+        rejected count as delivered once their epoch is acknowledged."""
+        self.deliveries.add(Delivery(rows, deduplicated, skipped))
 
     def report_dropped_columns(self, what: str, names: Iterable[str]) -> None:
         """Warn about columns that are not part of the node's output: ``what`` happened, then those of ``names`` that no

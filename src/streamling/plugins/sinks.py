@@ -35,13 +35,11 @@ class Sink(Operator[OptionsT]):
     distributable: ClassVar[bool] = False
     #: rows after which the pipeline ends, over all instances; None: no limit
     row_limit: int | None = None
-    #: Rows that `write` gets at most, for sinks that take long for each: rows count as written when `write` returns.
-    #: None: all rows of a batch
-    rows_per_write: int | None = None
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:
-        """Called on the lane's thread in source order, never with an empty batch. May buffer."""
+        """Called on the lane's thread in source order, never with an empty batch. May buffer. Rows count as delivered
+        when the sink reports them with `NodeContext.count_delivered`, at the latest when an epoch is acknowledged."""
 
     def flush(self) -> None:
         """Make everything written so far durable, or raise. Called before each acknowledgement."""
@@ -63,8 +61,9 @@ class FrameSink(Operator[OptionsT]):
 
     node_kind: ClassVar[NodeKind | None] = NodeKind.SINK
     execution: ClassVar[ExecutionMode] = ExecutionMode.SPARK
-    #: True when `write_frame` returns the number of rows. Otherwise Spark counts them for the engine, which takes
-    #: 0.04 to 0.25 µs per row.
+    #: True when `write_frame` returns the number of its rows. Otherwise Spark counts them for the engine, which takes
+    #: 0.04 to 0.25 µs per row. All of them count as delivered when it returns, unless the sink has reported something
+    #: else with `NodeContext.count_delivered`.
     counts_rows: ClassVar[bool] = False
 
     def write_arrow(self, batches: Sequence[pa.RecordBatch]) -> bool:

@@ -356,12 +356,12 @@ class PipelineRun:
         return f"the checkpoint waits for {waiting}" if waiting else ""
 
     def rows_written(self) -> Mapping[str, int]:
-        """Rows per sink, without those that the sink rejected."""
+        """Rows per sink that its target has acknowledged."""
         return self._graph.rows_written()
 
     def summary(self) -> str:
-        """The rows per sink, for people: ``2 to out, 1 dead letter to bad``."""
-        return summary(self.pipeline, self.rows_written())
+        """The rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
+        return summary(self.pipeline, self._graph)
 
     def unfinished(self) -> list[str]:
         """What a stop still waits for. May be called from any thread at any time."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streamling.checkpoint.checkpointer import Checkpointer
 from streamling.pipeline.model import Pipeline
 from streamling.planning.execution_graph import ExecutionGraph
+from streamling.plugins.delivery import Delivery
 from streamling.plugins.sources import Progress
 
 
@@ -17,9 +18,12 @@ class RunStatus:
 
     #: rows that sources have delivered; None if unknown
     rows_in: int | None = None
-    #: rows written, without dead letters
+    #: rows that the targets of sinks have acknowledged, without dead letters
     rows_out: int = 0
     dead_letters: int = 0
+    #: rows that sinks did not send: later rows of the batch replace them, or their options leave them out
+    deduplicated: int = 0
+    skipped: int = 0
     #: rows or messages that the sources have not read yet, as far as known
     lag: int | None = None
     #: seconds since the last checkpoint; None before the first
@@ -34,12 +38,19 @@ def current_status(
     pipeline: Pipeline, graph: ExecutionGraph, checkpointer: Checkpointer | None, progress: Progress | None
 ) -> RunStatus:
     """The status of the running parts of ``pipeline``; there is no ``checkpointer`` before the start."""
-    written, flows = graph.rows_written(), list(graph.flows.values())
-    dead = sum(rows for name, rows in written.items() if pipeline.rejecting_nodes(name))
+    flows = list(graph.flows.values())
+    written, dead = Delivery(), Delivery()
+    for sink in pipeline.sinks:
+        if pipeline.rejecting_nodes(sink.name):
+            dead += graph.deliveries(sink.name)
+        else:
+            written += graph.deliveries(sink.name)
     return RunStatus(
         rows_in=sum_known(flow.rows_in for flow in flows),
-        rows_out=sum(written.values()) - dead,
-        dead_letters=dead,
+        rows_out=written.delivered,
+        dead_letters=dead.delivered,
+        deduplicated=written.deduplicated,
+        skipped=written.skipped,
         lag=sum_known(flow.source.lag() for flow in flows),
         checkpoint_age=checkpointer.age() if checkpointer is not None else None,
         epoch=checkpointer.epoch if checkpointer is not None else None,
@@ -47,13 +58,16 @@ def current_status(
     )
 
 
-def summary(pipeline: Pipeline, written: Mapping[str, int]) -> str:
-    """The rows per sink, for people: ``2 to out, 1 dead letter to bad``."""
+def summary(pipeline: Pipeline, graph: ExecutionGraph) -> str:
+    """The rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
     parts = []
     for name in (sink.name for sink in pipeline.sinks):
-        rows = written.get(name, 0)
+        delivery = graph.deliveries(name)
+        rows = delivery.delivered
         letters = "" if not pipeline.rejecting_nodes(name) else " dead letter" if rows == 1 else " dead letters"
-        parts.append(f"{rows:,}{letters} to {name}")
+        others = {"deduplicated": delivery.deduplicated, "skipped": delivery.skipped}
+        notes = ", ".join(f"{count:,} {what}" for what, count in others.items() if count)
+        parts.append(f"{rows:,}{letters} to {name}" + (f" ({notes})" if notes else ""))
     return ", ".join(parts)
 
 

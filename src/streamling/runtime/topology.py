@@ -101,6 +101,7 @@ class Topology:
         shares = window.shares(name, threads=self._threads(name))
         status, reason = self._status(node, shares)
         new = window.new.nodes[name]
+        delivery = run.graph.deliveries(name)
         described: dict[str, Any] = {
             "name": name,
             "kind": node.kind.value,
@@ -119,6 +120,9 @@ class Topology:
             "lag": self._lag(name),
             "progress": self._progress(name),
             "rejected": run.observer.dead_letters.count(name),
+            "deduplicated": delivery.deduplicated,
+            "skipped": delivery.skipped,
+            "takes_dead_letters": bool(run.pipeline.rejecting_nodes(name)),
             "queue": {
                 "length": sum(lane.queued for lane in lanes),
                 "capacity": sum(lane.queue_length for lane in lanes),

@@ -91,7 +91,6 @@ class ControlPlane:
     def _fields(self, record: PipelineRecord) -> dict[str, Any]:
         key = record.key
         actual, measures = self._reconciler.actual(key), self._reconciler.measure(key)
-        written = sum(measures.rows.values())
         same = ("namespace", "name", "desired", "generation", "etag", "size", "isolation", "managed_by")
         return {
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
@@ -99,11 +98,13 @@ class ControlPlane:
             "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "state_since": datetime.fromtimestamp(actual.since, UTC),
             "rows": measures.rows,
+            "rows_out": measures.rows_out,
+            "dead_letters": measures.dead_letters,
             "rows_in": measures.rows_in,
             "lag": measures.lag,
             "epoch": measures.epoch,
             "costs": Costs(
-                rows_per_second=self._rates.rate(key, time.monotonic(), written),
+                rows_per_second=self._rates.rate(key, time.monotonic(), measures.rows_out),
                 checkpoint_age=measures.checkpoint_age,
                 threads=measures.threads,
                 cpu_seconds=measures.cpu_seconds,

@@ -59,8 +59,11 @@ class Report:
 class Measures:
     """What a pipeline has done and costs; None means unknown."""
 
-    #: rows per sink since the start
+    #: rows per sink since the start that its target has acknowledged
     rows: Mapping[str, int] = field(default_factory=dict)
+    #: their sum without those of dead-letter sinks, and that of dead-letter sinks
+    rows_out: int = 0
+    dead_letters: int = 0
     rows_in: int | None = None
     #: rows that the sources have not read yet
     lag: int | None = None

@@ -55,7 +55,7 @@ class SecretBody(_Body):
 class Costs(BaseModel):
     """What a pipeline costs, as far as known."""
 
-    #: rows written per second, over the last seconds
+    #: rows delivered per second, without dead letters, over the last seconds
     rows_per_second: float | None = None
     #: seconds since the last checkpoint
     checkpoint_age: float | None = None
@@ -86,7 +86,10 @@ class PipelineSummary(BaseModel):
     created_at: datetime
     updated_at: datetime
     state_since: datetime
+    #: rows per sink that its target has acknowledged; the sum without those of dead-letter sinks, and that of these
     rows: dict[str, int]
+    rows_out: int
+    dead_letters: int
     rows_in: int | None
     lag: int | None
     epoch: int | None

@@ -99,6 +99,8 @@ class SharedHandle:
         costs = self._runtime.threads.costs(str(self._spec.key))
         return Measures(
             rows=run.rows_written(),
+            rows_out=status.rows_out,
+            dead_letters=status.dead_letters,
             rows_in=status.rows_in,
             lag=status.lag,
             epoch=status.epoch,

@@ -43,8 +43,17 @@ def meaning_of(name: str) -> str:
 _RUNTIME: Final = {
     # every node
     "input_rows": Metric("counter", "Rows received by the node."),
-    "output_rows": Metric("counter", "Rows emitted by the node; for a sink: rows written."),
+    "output_rows": Metric(
+        "counter", "Rows emitted by the node; for a sink: rows delivered, which means acknowledged by its target."
+    ),
     "output_rows_delta": Metric("counter", "Rows emitted since the last push; only pushed."),
+    "deduplicated_rows": Metric(
+        "counter", "Rows that a sink did not send because a later row of the batch replaces them."
+    ),
+    "rejected_rows": Metric("counter", "Rows that the node rejected and sent to its dead-letter sink."),
+    "skipped_rows": Metric(
+        "counter", "Rows that a sink left out: as its options say, or because a replay has found them in the target."
+    ),
     "elapsed_compute": Metric("histogram", "Processing time of one batch; only sources and transforms."),
     "df_input_rows": Metric("counter", ("`input_rows` of a SQL node again, for dashboards built for DataFusion.")),
     "df_output_rows": Metric("counter", "`output_rows` of a SQL node again."),

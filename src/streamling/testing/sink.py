@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.dataflow.lane import QUEUE_LENGTH
+from streamling.plugins.delivery import Delivery
 from streamling.plugins.sinks import Sink
 from streamling.testing.contract import OperatorContract, describe_difference, missing, sample_rows, with_operation
 from streamling.testing.executor import run_on_executor
@@ -163,7 +164,8 @@ class SinkContract(OperatorContract):
         if getattr(self.operator, "distributable", False):
             batches = [batch for batch in self.input_batches() if batch.num_rows]
             (count,) = run_on_executor(self.harness(), self.operator, batches)
-            assert count.to_pylist() == [{"rows": sum(batch.num_rows for batch in batches)}]
+            (delivery,) = count.to_pylist()
+            assert Delivery(**delivery).rows == sum(batch.num_rows for batch in batches)
             self._check_durable(len(self.input_batches()), exactly=True)
 
     # ── helpers ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,11 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streamling.config import AppConfig
 from streamling.connectors.http.webhook import WebhookSink
+from streamling.connectors.memory import collected_rows
 from streamling.errors import StreamlingError
+from streamling.pipeline.parse import parse_pipeline
+from streamling.runtime.run import PipelineRun
+from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness, SinkContract
 from streamling.testing.contract import sample_rows
-from streamling.testing.harness import eventually, wait_for_end
+from streamling.testing.harness import NAME, TYPE, NoSpark, eventually, wait_for_end
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 
@@ -129,22 +134,32 @@ def test_an_acknowledgement_waits_for_all_responses():
     assert made.position == {"given": 3}
 
 
-def test_rows_with_a_request_each_are_counted_while_others_of_their_batch_are_sent():
+@pytest.mark.parametrize("one_row_per_request", [True, False])
+def test_rows_count_as_delivered_when_their_request_is_answered(one_row_per_request):
     hold = threading.Event()
 
     def late(request: Request) -> Reply:
-        if request.rows[0]["id"] >= 200:
+        if request.rows[-1]["id"] >= 4:
             hold.wait(30)
         return Reply()
 
     with endpoint(late) as server:
-        made = bench(server, one_row_per_request=True)
-        made.config = {"external_http_handler": {"buffer_size": 7}}
-        run = made.start(batches(1000))
-        eventually(lambda: run.metrics.value("output_rows", "under_test") == 200, "two hundred are written")
+        run = bench(server, one_row_per_request=one_row_per_request, batch_size=2).start(batches(6))
+        eventually(lambda: run.rows_written() == {NAME: 4}, "four are answered")
+        assert run.metrics.value("output_rows", NAME) == 4
         hold.set()
         wait_for_end(run)
-    assert run.metrics.value("output_rows", "under_test") == 1000
+    assert run.rows_written() == {NAME: 6}
+
+
+def test_rows_that_no_endpoint_has_taken_are_not_delivered():
+    with endpoint() as server:
+        url = server.url
+    made = PipelineHarness(WebhookSink, {"url": url})
+    made.config = {"startup_timeout_sec": 0.2}
+    made.failure(batches(12))
+    assert made.run.rows_written() == {}
+    assert made.run.summary() == f"0 to {NAME}"
 
 
 # ── trouble ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,7 +184,7 @@ def test_another_client_error_stops_the_pipeline_and_stores_nothing():
 
 
 @pytest.mark.parametrize("status", [400, 404, 429, 500, 503])
-def test_with_skip_on_error_rows_with_an_error_response_count_as_delivered(status, caplog):
+def test_with_skip_on_error_rows_with_an_error_response_are_skipped_and_counted(status, caplog):
     def picky(request: Request) -> Reply:
         return Reply(status if request.json["id"] % 2 else 200)
 
@@ -182,6 +197,8 @@ def test_with_skip_on_error_rows_with_an_error_response_count_as_delivered(statu
     (line,) = [record.getMessage() for record in caplog.records if "skipped" in record.getMessage()]
     assert line.startswith("skipped 5 rows")
     assert f"returned {status}" in line
+    assert made.run.rows_written() == {NAME: 5}
+    assert made.run.metrics.value("skipped_rows", NAME) == 5
 
 
 def test_skip_on_error_does_not_skip_requests_without_a_response():
@@ -219,12 +236,6 @@ def test_under_random_failures_and_stops_no_row_is_lost(seed):
 
 def test_two_sinks_fail_together_when_one_does(tmp_path):
     """One failing sink of several stops the pipeline, and nothing is stored."""
-    from streamling.config import AppConfig
-    from streamling.pipeline.parse import parse_pipeline
-    from streamling.runtime.run import PipelineRun
-    from streamling.state.memory import MemoryState
-    from streamling.testing.harness import NoSpark
-
     with endpoint() as good, endpoint(lambda request: Reply(404)) as bad:
         made = bench(good)
         registry = made.registry(batches(5, 5))
@@ -241,3 +252,89 @@ def test_two_sinks_fail_together_when_one_does(tmp_path):
         with pytest.raises(StreamlingError, match="webhook sink 'bad'"):
             wait_for_end(run)
     assert not state.items()
+
+
+# ── dead letters ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def with_dead_letters(
+    server: Endpoint, given: list[pa.RecordBatch], **options: Any
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Run rows into a webhook with a dead-letter sink; returns the run and the dead letters."""
+    made = bench(server)
+    registry = made.registry(given)
+    webhook = {
+        "type": TYPE,
+        "from": "given",
+        "primary_key": "id",
+        "url": server.url,
+        "errors": {"to": "bad"},
+        **options,
+    }
+    sections = {
+        "sources": {"given": {"type": "contract.given"}},
+        "transforms": {},
+        "sinks": {NAME: webhook, "bad": {"type": "memory"}},
+    }
+    config = AppConfig(checkpoint_interval_sec=0.05)
+    pipeline = parse_pipeline(json.dumps(sections), registry=registry)
+    run = PipelineRun(pipeline, config=config, registry=registry, state=made.state)
+    run.analyse(NoSpark())
+    run.start()
+    wait_for_end(run)
+    return run, collected_rows(run, "bad").to_pylist()
+
+
+@pytest.mark.parametrize("status", [400, 404, 409, 410, 413, 422])
+def test_refused_rows_with_a_request_each_are_dead_letters(status):
+    def picky(request: Request) -> Reply:
+        return Reply(status, b'{"error": "odd"}') if request.json["id"] % 2 else Reply()
+
+    with endpoint(picky) as server:
+        run, letters = with_dead_letters(server, batches(5, 5), one_row_per_request=True)
+    assert ids(server) == [0, 2, 4, 6, 8]
+    assert len(server.requests) == 10
+    assert sorted(letter["position"] for letter in letters) == [f"id={n}" for n in range(1, 10, 2)]
+    assert all(f"returned {status}" in letter["error"] and "odd" in letter["error"] for letter in letters)
+    assert run.rows_written() == {NAME: 5, "bad": 5}
+    assert run.metrics.value("rejected_rows", NAME) == 5
+
+
+def test_all_rows_of_a_refused_batch_are_dead_letters():
+    with endpoint(lambda request: Reply(422 if request.rows[0]["id"] == 3 else 200)) as server:
+        run, letters = with_dead_letters(server, batches(3, 3, 3), batch_size=3)
+    assert len(server.requests) == 3, "a batch is refused as a whole and not sent again in parts"
+    assert ids(server) == [0, 1, 2, 6, 7, 8]
+    assert [letter["position"] for letter in letters] == ["id=3", "id=4", "id=5"]
+    assert run.rows_written() == {NAME: 6, "bad": 3}
+
+
+def test_the_error_of_a_dead_letter_quotes_a_bounded_part_of_the_response_without_secrets():
+    def leak(request: Request) -> Reply:
+        return Reply(400, f"bad {request.headers['X-Key']} {'x' * 5000}".encode())
+
+    with endpoint(leak) as server:
+        _, letters = with_dead_letters(server, batches(1), headers={"X-Key": "s3cr3t-value"})
+    assert "s3cr3t-value" not in str(letters)
+    assert "returned 400" in letters[0]["error"]
+    assert len(letters[0]["error"]) < 500
+
+
+@pytest.mark.parametrize("status", [408, 425, 429, 503])
+def test_with_dead_letters_transient_errors_are_still_retried(status):
+    left = [Reply(status)] * 2
+    with endpoint(lambda request: left.pop() if left else Reply()) as server:
+        run, letters = with_dead_letters(server, batches(2))
+    assert letters == []
+    assert run.rows_written() == {NAME: 2}
+
+
+@pytest.mark.parametrize("status", [401, 403, 407])
+def test_wrong_credentials_stop_the_pipeline_also_with_dead_letters(status):
+    with endpoint(lambda request: Reply(status)) as server, pytest.raises(StreamlingError, match=f"returned {status}"):
+        with_dead_letters(server, batches(2))
+
+
+def test_skip_on_error_and_dead_letters_exclude_each_other():
+    with endpoint() as server, pytest.raises(StreamlingError, match="drops the rows that `errors` would keep"):
+        with_dead_letters(server, batches(1), skip_on_error=True)

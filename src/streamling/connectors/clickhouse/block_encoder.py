@@ -26,6 +26,8 @@ class Block:
     """What one batch changes."""
 
     rows: pa.RecordBatch
+    #: rows of the batch that a later row of the same key replaces
+    replaced: int
     #: statements that delete rows
     deletes: Sequence[str] = ()
     #: whether rows have to be deleted first, because some of those to insert have the same keys
@@ -61,8 +63,8 @@ class BlockEncoder:
         self._version = version if append_only else None
         self._append_only = append_only
         self._columns = [self._column(field) for field in fields]
-        self._removes_duplicates = deduplicate and not table.replaces_by(key)
         self._deduplicate = deduplicate
+        self._server_deduplicates = table.replaces_by(key)
         self._has_flag = append_only and DELETED_COLUMN in table.columns
         self._key_deletes = None if append_only else KeyDeletes(table.name, [table.columns[name] for name in key])
 
@@ -89,26 +91,32 @@ class BlockEncoder:
             flag = pa.repeat(pa.scalar(0, pa.uint8()), count) if deleted is None else deleted.cast(pa.uint8())
             rows = {**rows, DELETED_COLUMN: flag}
         whole = pa.RecordBatch.from_pydict(dict(rows))
-        if not self._removes_duplicates:
-            return Block(whole)
-        kept = last_rows(self._keys(rows), None if self._version is None else rows[self._version])
-        return Block(whole if kept is None else whole.take(kept))
+        return self._deduplicated(whole, None if self._version is None else rows[self._version])
+
+    def _deduplicated(self, whole: pa.RecordBatch, versions: pa.Array | None) -> Block:
+        """Return the last row of each key, unless all rows are wanted or the server itself keeps one of them: which one
+        depends on the table."""
+        kept = last_rows(self._keys(whole), versions) if self._deduplicate else None
+        if kept is None:
+            return Block(whole, 0)
+        return Block(whole if self._server_deduplicates else whole.take(kept), whole.num_rows - len(kept))
 
     def _changed(self, rows: Mapping[str, pa.Array], deleted: pa.Array | None) -> Block:
         whole = pa.RecordBatch.from_pydict(dict(rows))
         if deleted is None:
-            kept = last_rows(self._keys(rows)) if self._removes_duplicates else None
-            return Block(whole if kept is None else whole.take(kept))
+            return self._deduplicated(whole, None)
+        count = whole.num_rows
         if not self._deduplicate:
-            deletes, kept = after_last_delete(self._keys(rows), deleted)
-            return Block(whole.take(kept), self._deletes(whole.take(deletes)), deletes_first=True)
-        last = last_rows(self._keys(rows))
+            deletes, kept = after_last_delete(self._keys(whole), deleted)
+            replaced = count - len(kept) - len(deletes)
+            return Block(whole.take(kept), replaced, self._deletes(whole.take(deletes)), deletes_first=True)
+        last = last_rows(self._keys(whole))
         if last is not None:
             whole, deleted = whole.take(last), deleted.take(last)
-        return Block(whole.filter(pc.invert(deleted)), self._deletes(whole.filter(deleted)))
+        return Block(whole.filter(pc.invert(deleted)), count - whole.num_rows, self._deletes(whole.filter(deleted)))
 
-    def _keys(self, rows: Mapping[str, pa.Array]) -> pa.Table:
-        return pa.table({f"k{number}": _comparable(rows[name]) for number, name in enumerate(self._key)})
+    def _keys(self, rows: pa.RecordBatch) -> pa.Table:
+        return pa.table({f"k{number}": _comparable(rows.column(name)) for number, name in enumerate(self._key)})
 
     def _deletes(self, rows: pa.RecordBatch) -> list[str]:
         assert self._key_deletes is not None

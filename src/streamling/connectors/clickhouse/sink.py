@@ -183,10 +183,11 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
         block = self._writer.encode(batch)
         token = self._log.begin(batch.num_rows, block.content)
         if token is None:
+            self.context.count_delivered(0, skipped=batch.num_rows)
             return
         self._writer.wait()  # a block in the log says that the one before has arrived
         self.context.retry(self._log.store)
-        self._writer.start(block, token)
+        self._writer.start(block, token, batch.num_rows)
         if self.context.rejected_rows is not None:  # the engine has to know which rows the server rejects
             self._writer.wait()
 

@@ -90,9 +90,10 @@ class TableWriter:
         block = self._encoder.encode(batch)
         return WireBlock(block, self._compression.compress(_arrow_stream(block.rows)))
 
-    def start(self, wire: WireBlock, token: str) -> None:
-        """Wait for the previous block and start to send this one. With the same token, rows are not inserted twice."""
-        self._call.start(lambda: self._write(wire, token))
+    def start(self, wire: WireBlock, token: str, rows: int) -> None:
+        """Wait for the previous block and start to send this one, made of ``rows`` rows. With the same token, rows are
+        not inserted twice."""
+        self._call.start(lambda: self._write(wire, token, rows))
 
     def wait(self) -> None:
         """Return when everything is durable. Raises the error of the last block."""
@@ -103,7 +104,7 @@ class TableWriter:
             self._call.wait()
         self._client.close()
 
-    def _write(self, wire: WireBlock, token: str) -> None:
+    def _write(self, wire: WireBlock, token: str, rows: int) -> None:
         block = wire.block
         if block.rows.num_rows and not block.deletes_first:
             self._insert(wire.body, token)
@@ -112,6 +113,7 @@ class TableWriter:
         if block.rows.num_rows and block.deletes_first:
             # a replay has just deleted these rows, so the server must not take them for known ones
             self._insert(wire.body, secrets.token_hex())
+        self._context.count_delivered(rows - block.replaced, deduplicated=block.replaced)
 
     def _insert(self, body: pa.Buffer, token: str) -> None:
         settings = {**self._settings, "insert_deduplication_token": token}

@@ -25,9 +25,13 @@ from streamling.plugins.context import NodeContext
 from streamling.retry import MAX_STARTUP_BACKOFF, RetryLog, backoff_delay, should_give_up
 
 #: statuses that may change on a retry, as may 500 and above
-_RETRIABLE_STATUSES: Final = frozenset({408, 429})
+_RETRIABLE_STATUSES: Final = frozenset({408, 425, 429})
+#: statuses that concern the caller: no row would be accepted
+_CREDENTIAL_STATUSES: Final = frozenset({401, 403, 407})
 #: statuses that concern the rows sent, not the address or the caller
-_ROW_ERROR_STATUSES: Final = frozenset({400, 409, 413, 422})
+ROW_ERRORS: Final = frozenset({400, 409, 413, 422})
+#: statuses with which an endpoint refuses rows for good
+REFUSALS: Final = frozenset(range(400, 500)) - _RETRIABLE_STATUSES - _CREDENTIAL_STATUSES
 #: seconds between two checks whether the pipeline is stopping
 _POLL: Final = 0.2
 _LONGEST_RETRY_AFTER: Final = 60.0
@@ -47,14 +51,16 @@ class ErrorResponse(StreamlingError):
     """The endpoint responded with an error."""
 
     retry_after: float = 0.0
-    #: whether the rows sent caused the error
-    caused_by_rows: bool = False
+    status: int = 0
 
 
 class Endpoint:
     """Created when the node opens, closed with it. `start` and `close` are called on the node's thread."""
 
-    def __init__(self, context: NodeContext[Any], *, skip_errors: bool = False, return_errors: bool = False) -> None:
+    def __init__(
+        self, context: NodeContext[Any], *, skip_errors: bool = False, returned: frozenset[int] = frozenset()
+    ) -> None:
+        """Responses with a status in ``returned`` are results; other errors are retried, raised or skipped."""
         options: HttpCall = context.options
         settings = context.config.part(HttpConfig).external_http_handler
         headers = {name: value.get_secret_value() for name, value in options.headers.items()}
@@ -73,7 +79,7 @@ class Endpoint:
             max_bytes=settings.max_response_bytes,
         )
         self._skip_errors = skip_errors
-        self._return_errors = return_errors
+        self._returned = returned
         self._skipped_rows, self._last_error = 0, ""
         self._context = context
         self._retry_log = RetryLog(context.log, context.report_retry)
@@ -88,7 +94,7 @@ class Endpoint:
 
     def start(self, bodies: Sequence[Body]) -> Future[list[bytes | ErrorResponse | None]]:
         """Send ``bodies`` and retry until they are answered. The result holds the response bodies, None for skipped
-        errors, and an `ErrorResponse` for rejected rows if errors are to be returned."""
+        errors, and an `ErrorResponse` for a status that is to be returned."""
         return self._senders.start(bodies)
 
     def log_skipped(self) -> None:
@@ -117,7 +123,7 @@ class Endpoint:
                     self._skipped_rows += body.stop - body.start
                     self._last_error = str(error_response)
                     return None
-                if self._return_errors and error_response.caused_by_rows:
+                if error_response.status in self._returned:
                     return error_response
                 attempt += 1
                 await self._pause(error_response, attempt, started, error_response.retry_after)
@@ -160,7 +166,7 @@ class Endpoint:
             else "check the URL, the headers and what the endpoint expects; the rows are sent again after a restart",
         )
         error_response.retry_after = min(response.retry_after, _LONGEST_RETRY_AFTER)
-        error_response.caused_by_rows = response.status in _ROW_ERROR_STATUSES
+        error_response.status = response.status
         raise error_response
 
     def _excerpt(self, body: bytes) -> str:

@@ -100,12 +100,13 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
         return pa.schema([*fields, *added, pa.field(OP_COLUMN, pa.string(), nullable=False)])
 
     def open(self) -> None:
-        from streamling.connectors.http.endpoint import Endpoint
+        from streamling.connectors.http.endpoint import ROW_ERRORS, Endpoint
         from streamling.connectors.http.payload import Payload
 
         self._schema = self.output_schema()
         self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
-        self._endpoint = Endpoint(self.context, return_errors=self.context.rejected_rows is not None)
+        rejects = self.context.rejected_rows is not None
+        self._endpoint = Endpoint(self.context, returned=ROW_ERRORS if rejects else frozenset())
 
     def process(self, batch: pa.RecordBatch) -> AsyncCalls[list[bytes | ErrorResponse | None]]:
         sent: list[Body] = []

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
-from streamling.document.scalars import redact_url
-from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
+from streamling.document.scalars import BadValueError, redact_url
+from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.in_flight import InFlight
 from streamling.plugins.sinks import Sink
@@ -20,21 +22,26 @@ from streamling.plugins.sinks import Sink
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from streamling.connectors.http.endpoint import ErrorResponse
     from streamling.plugins.context import NodeContext
 
 
-#: rows with a request each that are counted as written together
-_ROWS_PER_WRITE = 100
-
-
-class WebhookSinkOptions(HttpCall, ParallelOptions, BatchOptions, SinkOptions):
+class WebhookSinkOptions(HttpCall, ParallelOptions, BatchOptions, DeadLetterOptions, SinkOptions):
     """Posts rows as JSON to an HTTP endpoint."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"url"})
 
     skip_on_error: bool = Field(
-        default=False, description="Count rows as delivered when the endpoint returns an error."
+        default=False, description="Skip rows for which the endpoint returns an error; they are counted and logged."
     )
+
+    @model_validator(mode="after")
+    def _one_way_to_treat_errors(self) -> Self:
+        if self.skip_on_error and self.errors is not None:
+            raise BadValueError(
+                "drops the rows that `errors` would keep", "remove one of the two", field="skip_on_error"
+            )
+        return self
 
 
 class WebhookSink(Sink[WebhookSinkOptions]):
@@ -45,8 +52,6 @@ class WebhookSink(Sink[WebhookSinkOptions]):
 
     def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:
         super().__init__(context)
-        if context.options.one_row_per_request:
-            self.rows_per_write = _ROWS_PER_WRITE
         # so that `validate` finds a secret that is not configured
         resolve_secret(context.options, context.config.part(HttpConfig))
 
@@ -63,13 +68,18 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         return {"url": redact_url(self.options.url)}
 
     def open(self) -> None:
-        from streamling.connectors.http.endpoint import Endpoint
+        from streamling.connectors.http.endpoint import REFUSALS, Endpoint
         from streamling.connectors.http.payload import Payload
 
         self._payload = Payload.of(self.options, self.context.config.part(HttpConfig).external_http_handler)
         self._in_flight = InFlight()
         self._latest = _LatestPerKey()
-        self._endpoint = Endpoint(self.context, skip_errors=self.options.skip_on_error)
+        #: rows that the endpoint has refused, with the error, until this node's thread rejects them
+        self._refused: deque[tuple[pa.RecordBatch, str]] = deque()
+        rejects = self.context.rejected_rows is not None
+        self._endpoint = Endpoint(
+            self.context, skip_errors=self.options.skip_on_error, returned=REFUSALS if rejects else frozenset()
+        )
 
     def write(self, batch: pa.RecordBatch) -> None:
         from streamling.connectors.http.payload import with_declared_types
@@ -80,16 +90,35 @@ class WebhookSink(Sink[WebhookSinkOptions]):
             self._latest.wait_for(share)
             self._in_flight.wait_for_slot(self._endpoint.max_calls())
             call = self._endpoint.start([body])
+            call.add_done_callback(partial(self._answered, batch.slice(body.start, body.stop - body.start)))
             self._in_flight.add(call)
             self._latest.remember(share, call)
+        self._reject_refused()
 
     def flush(self) -> None:
         self._in_flight.wait()
+        self._reject_refused()
         self._latest = _LatestPerKey()
         self._endpoint.log_skipped()
 
     def close(self) -> None:
         self._endpoint.close()
+
+    def _answered(self, rows: pa.RecordBatch, call: Future[list[bytes | ErrorResponse | None]]) -> None:
+        """Called on the client's thread, before the call is no longer in flight."""
+        if call.cancelled() or call.exception() is not None:
+            return  # raised by the next call of this node's thread
+        (response,) = call.result()
+        if isinstance(response, bytes):
+            self.context.count_delivered(rows.num_rows)
+        elif response is None:
+            self.context.count_delivered(0, skipped=rows.num_rows)
+        else:
+            self._refused.append((rows, response.message))
+
+    def _reject_refused(self) -> None:
+        while self._refused:
+            self.context.reject(*self._refused.popleft())
 
     def _keys(self, batch: pa.RecordBatch) -> list[Any]:
         """Return the key of each row; empty if there is no key."""

@@ -227,9 +227,10 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
 
     def _send(self, rows: LocalRows) -> None:
         try:
-            self._sender.send(rows)
+            sent = self._sender.send(rows)
         except Exception as error:
             raise self._translate_error(error) from None
+        self.context.count_delivered(sent, deduplicated=rows.count - sent)
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
         """For rows that cannot be encoded in `prepare_local`."""
@@ -244,16 +245,21 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return key, self._value(columns)
 
     def _write(self, frame: DataFrame) -> int:
-        counter = count_rows(frame) if self._is_in_place else None
-        frame = with_operation(frame if counter is None else counter.frame)
+        frame = with_operation(frame)
         key, value = self._key_and_value(frame)
-        rows = messages(self._ordered(frame, key), key, value)
+        ordered = self._ordered(frame, key)
+        # rows that are only shuffled are counted there
+        counter = count_rows(ordered) if self.options.deduplicate or self._is_in_place else None
+        rows = messages(ordered if counter is None else counter.frame, key, value)
         try:
             execution = self._writer.write(rows)
         except Exception as error:
             raise self._translate_error(error) from None
         report_counts(execution)
-        return shuffled_rows(execution) if counter is None else counter.rows() or 0
+        sent = shuffled_rows(execution) if counter is None else counter.rows() or 0
+        taken = sent if self._is_in_place else shuffled_rows(execution)
+        self.context.count_delivered(sent, deduplicated=taken - sent)
+        return taken
 
     @property
     def _is_in_place(self) -> bool:

@@ -47,12 +47,12 @@ class MessageSender:
         self._is_text = is_text
         self._sender: Any = None
 
-    def send(self, rows: LocalRows) -> None:
-        """Write rows of key, value and headers; they are stored when this returns."""
+    def send(self, rows: LocalRows) -> int:
+        """Write rows of key, value and headers and return the number of messages, which are stored now."""
         if self._sender is None:
             self._sender = self._connect()
         try:
-            self._sender.send(rows.rows)
+            return int(self._sender.send(rows.rows))
         except Exception:
             self.close()  # a producer that has lost messages may refuse all others
             raise

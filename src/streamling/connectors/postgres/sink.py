@@ -133,6 +133,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         if batch.num_rows:
             rows = self._to_copy_text(batch)
             self._writer.with_retry(lambda: self._writer.transact(self._copy, rows), rows)
+            self.context.count_delivered(batch.num_rows)
 
     def _try_insert(self, batch: pa.RecordBatch) -> bool:
         """Try to insert the rows; return False if one of them already exists."""
@@ -141,6 +142,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         rows = self._to_copy_text(batch)
         if self._writer.with_retry(lambda: self._insert(rows), rows):
             self._insert_backoff.succeeded()
+            self.context.count_delivered(batch.num_rows)
             return True
         self._insert_backoff.failed()
         return False
@@ -166,6 +168,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             rows = rows.append_column(STEP, plan.steps_of_rows)
         transaction = self._staged[plan.steps_of_rows is not None]
         self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+        self.context.count_delivered(rows.num_rows, deduplicated=batch.num_rows - rows.num_rows)
 
     def _prepare(self) -> dict[str, TableColumn]:
         with self._writer.exchange() as connection:
@@ -196,7 +199,9 @@ class PostgresSink(Sink[PostgresSinkOptions]):
                 "deletes are skipped: without a primary key the rows to delete cannot be identified"
             )
         kept = batch.filter(pc.invert(deleted))
-        self._skipped_deletes += batch.num_rows - kept.num_rows
+        skipped = batch.num_rows - kept.num_rows
+        self._skipped_deletes += skipped
+        self.context.count_delivered(0, skipped=skipped)
         return kept
 
     def _check_fields(self) -> None:

@@ -223,6 +223,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         )
         self._run.begin_write()
         self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+        self.context.count_delivered(rows.num_rows, deduplicated=batch.num_rows - rows.num_rows)
 
     def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> WritePlan:
         """The first row of each key and operation counts, also across batches; later rows only change the landing

@@ -32,8 +32,8 @@ public final class MessageSender {
     this.isText = isText;
   }
 
-  /** Writes rows of key, value and headers, and returns when the brokers have stored them. */
-  public void send(List rows) throws Exception {
+  /** Writes rows of key, value and headers; returns the number of messages when the brokers have stored them. */
+  public int send(List rows) throws Exception {
     List sent = new ArrayList(rows.size());
     for (Iterator all = (isDeduplicating ? lastPerKey(rows) : rows).iterator(); all.hasNext(); ) {
       sent.add(producer.send(message((InternalRow) all.next())));
@@ -42,6 +42,7 @@ public final class MessageSender {
     for (int number = 0; number < sent.size(); number++) {
       ((Future) sent.get(number)).get();
     }
+    return sent.size();
   }
 
   public void close() {

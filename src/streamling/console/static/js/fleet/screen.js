@@ -49,7 +49,7 @@ export function FleetScreen() {
   const isLoaded = fleet.isComplete || all.length > 0;
   return html`<div class="fleet">
     <div class="title-row"><h1>Pipelines</h1>
-      <p class="muted" aria-live="off">${isLoaded ? `${count(all.length)} in total, ${rate(total)} rows written` : "Loading …"}</p>
+      <p class="muted" aria-live="off">${isLoaded ? `${count(all.length)} in total, ${rate(total)} rows delivered` : "Loading …"}</p>
       <a class="button primary" href="#/new">New pipeline</a></div>
     ${fleet.error && html`<${ErrorBox} error=${fleet.error} title="The list cannot be updated" />`}
     <${Filters} filter=${filter} change=${change} counts=${countByGroup(all)} namespaces=${namespaces} />

@@ -23,6 +23,8 @@ function Overview({ node, fixed }) {
     ["Batch", node.batch ? `${count(node.batch.rows)} rows in ${Math.round(node.batch.ms)} ms` : "–"],
     ["Queue", node.queue ? `${node.queue.length} of ${node.queue.capacity} batches` : "–"],
     ["Rejected rows", count(node.rejected)],
+    ...(node.deduplicated ? [["Deduplicated rows", count(node.deduplicated)]] : []),
+    ...(node.skipped ? [["Skipped rows", count(node.skipped)]] : []),
     ...(node.lag === null || node.lag === undefined ? [] : [["Lag", `${count(node.lag)} rows`]]),
     ...(node.event_time ? [["Event time", `${node.event_time.watermark}, ${duration(node.event_time.lag_s)} behind`]] : []),
     ...(fixed?.location ? [["Defined in", fixed.location]] : []),

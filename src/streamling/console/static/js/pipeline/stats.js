@@ -15,10 +15,11 @@ function lagOf(nodes) {
 
 export function Stats({ topology }) {
   const { nodes, memory } = topology;
+  const targets = nodes.filter((node) => !node.takes_dead_letters);
   const rejected = nodes.reduce((total, node) => total + (node.rejected ?? 0), 0);
   return html`<dl class="stats">
     <${Stat} label="Read" value=${rate(sum(nodes, "source", "rate_out"))} note="${count(sum(nodes, "source", "rows_out"))} rows" />
-    <${Stat} label="Written" value=${rate(sum(nodes, "sink", "rate_in"))} note="${count(sum(nodes, "sink", "rows_in"))} rows" />
+    <${Stat} label="Delivered" value=${rate(sum(targets, "sink", "rate_out"))} note="${count(sum(targets, "sink", "rows_out"))} rows" />
     <${Stat} label="Lag" value=${count(lagOf(nodes))} note="rows not read yet" />
     <${Stat} label="Last checkpoint" value=${topology.checkpoint_age_s === null || topology.checkpoint_age_s === undefined ? "–" : duration(topology.checkpoint_age_s)}
       note=${topology.epoch === null || topology.epoch === undefined ? "none yet" : `ago, epoch ${topology.epoch}`} />
@@ -33,7 +34,7 @@ export function Charts({ history = {} }) {
   return html`<div class="charts">
     <${Chart} title="Rows per second" interval=${interval} format=${rate} empty="No rows have been counted yet." series=${[
       { label: "read", tone: "accent", values: history.rate_in ?? [] },
-      { label: "written", tone: "good", dash: [6, 3], values: history.rate_out ?? [] }]} />
+      { label: "delivered", tone: "good", dash: [6, 3], values: history.rate_out ?? [] }]} />
     <${Chart} title="Lag" interval=${interval} format=${count} empty="No source of this pipeline knows how many rows it has not read yet." series=${[{ label: "rows", tone: "warn", values: history.lag ?? [] }]} />
   </div>`;
 }
