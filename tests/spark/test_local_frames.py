@@ -51,6 +51,11 @@ def frame(session):
     return to_frame(session, [ROWS])
 
 
+def _arrow_memory(spark) -> int:
+    """Bytes that Spark's Arrow buffers have allocated in the JVM."""
+    return int(spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator().getAllocatedMemory())
+
+
 def _jobs(spark, group, action):
     """The jobs of ``action``, and its result."""
     spark.sparkContext.setJobGroup(group, group)
@@ -92,3 +97,13 @@ def test_an_error_in_an_expression_is_the_one_of_a_job(frame):
     wrong = frame.selectExpr("id / (id - 1) AS x")
     with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
         to_arrow(wrong)
+
+
+def test_the_memory_of_a_result_is_released_with_it(spark, session):
+    """Buffers in the JVM have at least 64 KB for each column of numbers: without a release, a few thousand small
+    batches fill the direct memory."""
+    row = to_frame(session, [ROWS]).selectExpr("id + 1 AS next", "upper(name) AS name")
+    before = _arrow_memory(spark)
+    for _ in range(50):
+        assert to_arrow(row).num_rows == 3
+    assert _arrow_memory(spark) == before

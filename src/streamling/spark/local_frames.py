@@ -35,8 +35,11 @@ def to_arrow(frame: DataFrame) -> pa.Table:
     batches = _converters(frame).toBatchWithSchemaIterator(
         rows.iterator(), plan.schema(), _MAX_ROWS, _ONE_BATCH, "UTC", True, False
     )
-    with pa.ipc.open_stream(batches.next()) as stream:
-        return stream.read_all().cast(schema)
+    try:
+        with pa.ipc.open_stream(batches.next()) as stream:
+            return stream.read_all().cast(schema)
+    finally:
+        batches.close()  # in a task, Spark does it; here, nothing would ever free the buffers outside the heap
 
 
 def _local_plan(frame: DataFrame) -> Any:
