@@ -129,4 +129,4 @@ def test_a_small_pipeline_that_was_idle_does_not_wait_for_a_large_one(busy, thre
 def test_a_session_that_works_is_kept(warm, spark):
     assert warm.session() is spark
     assert warm.is_up()
-    assert warm.failure() is None
+    assert warm.jvm().death() is None

@@ -11,6 +11,7 @@ import pyarrow as pa
 from streamling.dataflow.arrow_frames import to_frame
 from streamling.dataflow.row_measures import RowMeasures
 from streamling.errors import StreamlingError
+from streamling.observe.activity import evaluating
 from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
@@ -124,7 +125,8 @@ class Rows:
         """Do something with the plan of these rows; Spark's errors are translated. ``node`` was ``doing`` it: for
         errors that none of the operators behind the rows can translate."""
         try:
-            return action()
+            with evaluating():
+                return action()
         except StreamlingError:
             raise
         except Exception as error:

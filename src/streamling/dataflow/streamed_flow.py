@@ -27,6 +27,7 @@ from streamling.dataflow.polling import PollingFlow, may_hold_rows
 from streamling.dataflow.realtime import Delay, find_delays
 from streamling.dataflow.rows import Rows
 from streamling.errors import StreamlingError
+from streamling.observe.activity import evaluating
 from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.sources import SourceBatch
@@ -165,7 +166,8 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
 
     def _local_delivery(self) -> LocalDelivery | None:
         """How the small batches of a stream are delivered; None: as Spark jobs."""
-        delivery = self._find_delivery()
+        with evaluating():  # Spark's optimizer computes constants
+            delivery = self._find_delivery()
         if self._source.is_realtime:  # checked before the start, but the source may have got new columns
             for delay in find_delays(self._source, self.node, delivery):
                 log.warning("%s", node_error(delay.error(self.name), delay.node))

@@ -134,6 +134,10 @@ class SparkRuntime:
         self._jvm.wait_if_exiting()
         return None if self._jvm.alive() else self._jvm.failure("Spark stopped")
 
+    def wait(self) -> None:
+        """Wait until the JVM has ended, for whatever reason."""
+        self._jvm.process.wait()
+
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
         """If the JVM has ended unexpectedly, raise the reason: its last output explains more than the calls that failed

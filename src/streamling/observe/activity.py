@@ -70,6 +70,8 @@ class Activity:
         self._work = 0.0
         self._delegated = 0.0
         self._empty_batches = 0
+        #: threads for which Spark evaluates something, or did when they failed
+        self._evaluating: set[int] = set()
         #: rows of the last batch, and how long it took
         self.last_rows, self.last_seconds = 0, 0.0
 
@@ -103,6 +105,11 @@ class Activity:
                 self._waits.remove(wait)
                 self._add(wait, now)
             self._record(state, now - wait.began)
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether Spark evaluates something for the node, or did when its thread failed."""
+        return bool(self._evaluating)
 
     def add_work(self, seconds: float) -> None:
         """Spark has worked for the node."""
@@ -176,6 +183,7 @@ class _Here(threading.local):
     def __init__(self) -> None:
         self.owner: Activity | None = None
         self.edges: list[Edge] = []
+        self.evaluations = 0
 
 
 _here = _Here()
@@ -186,6 +194,24 @@ def work_in_spark(activity: Activity, seconds: float) -> None:
     activity.add_work(seconds)
     if _here.owner is not None:
         _here.owner.delegate(seconds)
+
+
+@contextmanager
+def evaluating() -> Iterator[None]:
+    """Spark evaluates something for the current thread while the block runs. If the block raises, that stays true until
+    the next one has ended: when the JVM dies, its evaluations fail before anybody can look at them."""
+    owner = _here.owner
+    if owner is None:
+        yield
+        return
+    _here.evaluations += 1
+    owner._evaluating.add(threading.get_ident())
+    try:
+        yield
+    finally:
+        _here.evaluations -= 1
+    if not _here.evaluations:
+        owner._evaluating.discard(threading.get_ident())
 
 
 @contextmanager

@@ -265,6 +265,10 @@ class PipelineRun:
             self._checkpointer.stop()
         self._termination.on_finish()
 
+    def fail(self, error: StreamlingError) -> None:
+        """End the run with ``error``, unless it has failed already: nothing is committed from here on."""
+        self._on_failure(error)
+
     def checkpoint(self, timeout: float) -> bool:
         """Run a checkpoint now. True if everything that was delivered before the call is stored within ``timeout``
         seconds."""
@@ -345,6 +349,11 @@ class PipelineRun:
     def epoch(self) -> int | None:
         """The last checkpoint since the start; None before the first."""
         return self._checkpointer.epoch if self._checkpointer is not None else None
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether Spark evaluates something for the run, or did when it failed."""
+        return any(activity.is_evaluating for activity in self.observer.activities.values())
 
     @property
     def stall_reason(self) -> str:

@@ -5,16 +5,20 @@ Nothing here has threads, clocks or I/O; `reconciler.py` calls it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from streamling.serve.runtime import Phase, Report
+from streamling.serve.model import PipelineKey
+from streamling.serve.runtime import JvmDeath, Phase, Report
 
 #: Pauses between restarts double from the first to the longest.
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
-#: After running for this long, the next failure counts as the first one.
+#: After running for this long, the next failure counts as the first one, and a suspect is cleared.
 _STABLE_SECONDS = 60.0
+#: A suspect waits this long for the starts of pipelines that are not: its trial may interrupt them.
+_SETTLE_SECONDS = 15.0
 
 
 class State(StrEnum):
@@ -42,6 +46,8 @@ class Action(StrEnum):
 
 #: states in which the runtime holds the pipeline
 LOADED = frozenset({State.STARTING, State.RUNNING, State.PAUSING, State.DRAINING})
+#: why a suspect has not been started yet
+_SUSPECTED = "Spark ended while it was running a query of this pipeline; such pipelines start one at a time"
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class Wish:
     revision: int = 0
     #: why it cannot be started at all
     problem: str = ""
+    #: whether its queries can end no JVM that others use
+    has_own_jvm: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,11 @@ class Actual:
     failures: int = 0
     #: when a failed pipeline is started again
     retry_at: float | None = None
+    #: How often the JVM has ended while it was evaluating something for this pipeline, since the pipeline was last
+    #: proven. Such a suspect starts when no other one is on trial.
+    suspicions: int = 0
+    #: seconds that it had run when it became a suspect
+    ran: float = 0.0
 
     def moved(self, state: State, now: float, reason: str = "") -> Actual:
         """The same in another state."""
@@ -86,6 +99,8 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
     if report.phase is Phase.RUNNING:
         if actual.state is State.STARTING:
             actual = replace(actual.moved(State.RUNNING, now), error="", remedy="")
+        if report.proven or _is_stable(actual, now):
+            actual = replace(actual, suspicions=0)
         return replace(actual, ready=report.ready and actual.state is State.RUNNING, reason=report.reason)
     if report.phase is Phase.STOPPING:
         return replace(actual, ready=False, reason=report.reason)
@@ -94,23 +109,68 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
 
 def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
     failure = replace(actual, error=report.error, remedy=report.remedy)
+    if report.jvm_death is not None and actual.state in (State.STARTING, State.RUNNING):
+        return _lost_jvm(failure, report.jvm_death, now)
     if actual.state is State.PAUSING:
         return failure.moved(State.PAUSED, now)
     if actual.state is State.DRAINING:
         return replace(failure.moved(State.PENDING, now), revision=None)
     if not report.error:
-        return failure.moved(State.FINISHED, now, "all sources have ended")
+        return replace(failure.moved(State.FINISHED, now, "all sources have ended"), suspicions=0)
     if not report.retriable:
         return failure.moved(State.FAILED, now, "the error does not go away by itself")
-    was_stable = actual.state is State.RUNNING and now - actual.since >= _STABLE_SECONDS
-    failures = 1 if was_stable else actual.failures + 1
+    failures = 1 if _is_stable(actual, now) else actual.failures + 1
     pause = restart_pause(failures, chance)
     waiting = failure.moved(State.RESTARTING, now, f"failure {failures}, the next start is in {pause:.0f} s")
     return replace(waiting, failures=failures, retry_at=now + pause)
 
 
-def decide(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
-    """The next step towards ``wish``, and the state once it has been taken."""
+def _is_stable(actual: Actual, now: float) -> bool:
+    return actual.state is State.RUNNING and now - actual.since >= _STABLE_SECONDS
+
+
+def _lost_jvm(actual: Actual, death: JvmDeath, now: float) -> Actual:
+    """The JVM has ended. It may have been any of the pipelines for which it was evaluating something, unless this one
+    was the only suspect that ran."""
+    again = replace(actual.moved(State.RESTARTING, now, "Spark has ended and is started again"), retry_at=now)
+    if not death.evaluating:
+        return again
+    if actual.suspicions and death.alone:
+        failed = actual.moved(State.FAILED, now, "its query ends the JVM that all pipelines share")
+        return replace(
+            failed,
+            error=f"its query ended the JVM {actual.suspicions + 1} times: {actual.error}",
+            remedy="change the SQL so that it needs less memory, or run the pipeline with isolation: process",
+        )
+    ran = now - actual.since if actual.state is State.RUNNING else 0.0
+    return replace(again, suspicions=actual.suspicions + 1, ran=ran)
+
+
+def next_on_trial(pipelines: Mapping[PipelineKey, tuple[Wish, Actual]], now: float) -> PipelineKey | None:
+    """The suspect that may start now: one at a time, so that another death of the JVM shows which one it was. The most
+    suspicious one is first, then the one that had run for the shortest time: it is likely to be the new one."""
+    suspects = {key: actual for key, (_, actual) in pipelines.items() if actual.suspicions}
+    if any(_is_on_trial(suspect, now) for suspect in suspects.values()):
+        return None
+    startable = {key for key, (wish, actual) in pipelines.items() if decide(wish, actual, now)[0] is Action.LOAD}
+    waiting = [key for key in suspects if key in startable]
+    if not waiting:
+        return None
+    first = min(waiting, key=lambda key: (-suspects[key].suspicions, suspects[key].ran, key))
+    has_waited = now - suspects[first].since >= _SETTLE_SECONDS
+    others = pipelines.keys() - suspects.keys()
+    is_settled = not any(key in startable or pipelines[key][1].state is State.STARTING for key in others)
+    return first if has_waited or is_settled else None
+
+
+def _is_on_trial(suspect: Actual, now: float) -> bool:
+    """A start that hangs does not hold up the others."""
+    is_starting = suspect.state is State.STARTING and now - suspect.since < _STABLE_SECONDS
+    return is_starting or suspect.state is State.RUNNING
+
+
+def decide(wish: Wish, actual: Actual, now: float, may_start: bool = True) -> tuple[Action, Actual]:
+    """The next step towards ``wish``, and the state once it has been taken. A suspect ``may_start`` if it is next."""
     if actual.state in (State.PAUSING, State.DRAINING):
         return Action.NOTHING, actual  # first the end of what runs
     is_loaded = actual.state in LOADED
@@ -125,7 +185,10 @@ def decide(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
         if actual.revision == wish.revision:
             return Action.NOTHING, actual
         return Action.UNLOAD, actual.moved(State.DRAINING, now, "a new version replaces it")
-    return _start(wish, actual, now)
+    action, after = _start(wish, actual, now)
+    if action is Action.LOAD and after.suspicions and not may_start:
+        return Action.NOTHING, replace(actual, reason=_SUSPECTED)
+    return action, after
 
 
 def _start(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
@@ -139,6 +202,8 @@ def _start(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
         return Action.NOTHING, actual
     restarts = actual.restarts + (not is_new and actual.state is State.RESTARTING)
     started = replace(actual.moved(State.STARTING, now), revision=wish.revision, restarts=restarts)
+    if wish.has_own_jvm:
+        started = replace(started, suspicions=0)
     return Action.LOAD, replace(started, failures=0, error="", remedy="") if is_new else started
 
 

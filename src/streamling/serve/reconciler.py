@@ -14,7 +14,7 @@ from streamling.errors import StreamlingError
 from streamling.output.redaction import redact
 from streamling.serve.background import Background
 from streamling.serve.catalogue import Catalogue
-from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, observe
+from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, next_on_trial, observe
 from streamling.serve.model import Isolation, PipelineKey, PipelineRecord
 from streamling.serve.runtime import Measures, Phase, PipelineHandle, PipelineRuntime, PipelineSpec, Report
 
@@ -132,6 +132,9 @@ class Reconciler:
         return self._last_records
 
     def _pass(self, records: Mapping[PipelineKey, PipelineRecord]) -> None:
+        on_trial = next_on_trial(
+            {key: (_wish(records.get(key)), entry.actual) for key, entry in list(self._entries.items())}, self._clock()
+        )
         # a copy: threads that remove pipelines change it
         for key in [*records, *(key for key in list(self._entries) if key not in records)]:
             now = self._clock()
@@ -139,7 +142,7 @@ class Reconciler:
             try:
                 if entry.handle is not None:
                     self._observe(entry, now)
-                self._step(key, records.get(key), entry, now)
+                self._step(key, records.get(key), entry, now, may_start=key == on_trial)
             except Exception as error:  # such as no more processes; the other pipelines are not affected
                 log.exception("%s: the next step failed and is tried again", key)
                 if entry.handle is None:
@@ -149,17 +152,21 @@ class Reconciler:
     def _observe(self, entry: _Entry, now: float) -> None:
         assert entry.handle is not None
         entry.actual = observe(entry.actual, entry.handle.report(), now, random.random())
+        if entry.actual.suspicions and entry.actual.state is State.RUNNING:
+            entry.handle.checkpoint(0)  # the sooner it is proven, the sooner the next suspect starts
         if entry.actual.state not in LOADED:
             entry.measures = replace(entry.handle.measure(), threads=0)
             entry.handle = None
 
-    def _step(self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float) -> None:
+    def _step(
+        self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float, *, may_start: bool
+    ) -> None:
         if self._is_stopping:
             self._stop(entry, now)
             return
         if entry.is_removing:
             return
-        action, entry.actual = decide(_wish(record), entry.actual, now)
+        action, entry.actual = decide(_wish(record), entry.actual, now, may_start)
         if action is Action.LOAD and record is not None:
             entry.handle = self._runtimes[record.isolation].load(spec_of(record), self.wake)
         elif action is Action.UNLOAD and entry.handle is not None:
@@ -216,4 +223,4 @@ def spec_of(record: PipelineRecord) -> PipelineSpec:
 def _wish(record: PipelineRecord | None) -> Wish:
     if record is None or record.deleting is not None:
         return Wish("absent")
-    return Wish(record.desired, record.revision, record.problem or "")
+    return Wish(record.desired, record.revision, record.problem or "", record.isolation == "process")

@@ -42,6 +42,16 @@ class PipelineSpec:
 
 
 @dataclass(frozen=True)
+class JvmDeath:
+    """The JVM that pipelines share has ended, from the point of view of one of them."""
+
+    #: whether it was evaluating something for this pipeline
+    evaluating: bool
+    #: whether all others for which it was evaluating something had worked on this JVM before
+    alone: bool
+
+
+@dataclass(frozen=True)
 class Report:
     """The phase of a pipeline, and why."""
 
@@ -53,6 +63,10 @@ class Report:
     error: str = ""
     remedy: str = ""
     retriable: bool = False
+    #: whether rows of this run are stored: Spark can run its queries
+    proven: bool = False
+    #: why it ended, if the JVM of several pipelines did
+    jvm_death: JvmDeath | None = None
 
 
 @dataclass(frozen=True)

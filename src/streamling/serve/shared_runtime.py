@@ -17,14 +17,15 @@ from streamling.runtime.observed import ObservedRun
 from streamling.runtime.run import PipelineRun
 from streamling.serve.applications import Applications
 from streamling.serve.background import Background
-from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
+from streamling.serve.runtime import JvmDeath, Measures, Phase, PipelineSpec, Report
 from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
-from streamling.serve.warm_spark import POOL, WarmSpark
+from streamling.serve.warm_spark import POOL, SharedJvm, WarmSpark
 from streamling.telemetry.logging import current_pipeline
 from streamling.telemetry.reporting import is_reported, reporting_metrics
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from starlette.types import ASGIApp
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,23 @@ class SharedRuntime:
         self.spark.stop()
 
 
+class Proof:
+    """Whether Spark has run the queries of a run: rows have been delivered, and an epoch that began later is final."""
+
+    def __init__(self) -> None:
+        self._epoch: int | None = None
+        self._is_given = False
+
+    def given(self, has_rows: bool, epoch: int | None) -> bool:
+        """Called again and again; ``epoch`` is the last final one."""
+        if has_rows and self._epoch is None:
+            self._epoch = epoch or 0
+        if self._epoch is not None and not self._is_given:
+            # the one after it may have begun before the rows
+            self._is_given = (epoch or 0) >= self._epoch + 2
+        return self._is_given
+
+
 class _Unloaded(Exception):
     """The pipeline was unloaded while it started."""
 
@@ -66,11 +84,15 @@ class SharedHandle:
         self._lock = threading.Lock()
         self._resources = ExitStack()
         self._run: PipelineRun | None = None
+        #: None before Spark is needed
+        self._jvm: SharedJvm | None = None
+        self._jvm_death: JvmDeath | None = None
+        self._proof = Proof()
         self._routes: ASGIApp | None = None
         self._phase = Phase.STARTING
         self._error: StreamlingError | None = None
         self._unloaded = threading.Event()
-        self._has_started = self._has_finished = self._is_draining = False
+        self._has_started = self._has_finished = self._is_draining = self._has_lost_jvm = False
         self._context = contextvars.copy_context()
         self._context.run(current_pipeline.set, str(spec.key))
         runtime.starts.run(self._start, f"start {spec.key}", self._context)
@@ -79,16 +101,23 @@ class SharedHandle:
 
     def report(self) -> Report:
         phase, run, error = self._phase, self._run, self._error
+        if phase is Phase.RUNNING and self._has_lost_jvm:
+            return Report(Phase.STOPPING, reason="Spark has ended")
         if phase is Phase.STOPPING and run is not None:
             busy = ", ".join(run.graph.busy_parts())
             return Report(phase, reason=f"waiting for {busy}" if busy else "")
         if phase is Phase.RUNNING and run is not None:
             stall_reason = run.stall_reason
-            return Report(phase, ready=run.epoch is not None and not stall_reason, reason=redact(stall_reason))
+            ready = run.epoch is not None and not stall_reason
+            return Report(phase, ready=ready, reason=redact(stall_reason), proven=self.is_proven)
         if error is None:
             return Report(phase)
         return Report(
-            phase, error=redact(error.with_causes), remedy=redact(error.remedy or ""), retriable=error.retriable
+            phase,
+            error=redact(error.with_causes),
+            remedy=redact(error.remedy or ""),
+            retriable=error.retriable,
+            jvm_death=self._jvm_death,
         )
 
     def measure(self) -> Measures:
@@ -124,6 +153,33 @@ class SharedHandle:
         run = self._run
         return run is not None and self._phase is Phase.RUNNING and run.checkpoint(timeout)
 
+    # ── what the JVM asks ───────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def is_evaluating(self) -> bool:
+        run = self._run
+        return not self._has_started or (run is not None and run.is_evaluating)
+
+    @property
+    def is_proven(self) -> bool:
+        run = self._run
+        return run is not None and self._proof.given(any(flow.rows_in for flow in run.graph.flows.values()), run.epoch)
+
+    def on_jvm_death(self) -> None:
+        """A pipeline that waits for rows would notice it with the next ones."""
+        self._has_lost_jvm = True
+        self._on_change()
+        with self._lock:
+            has_started = self._has_started
+        if has_started:  # a start notices it by itself
+            self._runtime.drains.run(self._fail, f"fail {self._spec.key}", self._context)
+
+    def _fail(self) -> None:
+        assert self._run is not None
+        assert self._jvm is not None
+        if (death := self._jvm.death()) is not None:
+            self._run.fail(death.error())
+
     # ── start ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _start(self) -> None:
@@ -138,6 +194,8 @@ class SharedHandle:
                 self._has_started, has_finished = True, self._has_finished
             self._move(Phase.RUNNING)
             log.info("running")
+            if self._has_lost_jvm:
+                self._fail()
             run.checkpoint(0)  # once it is complete, every node is connected
             if self._unloaded.is_set():
                 run.stop("unloaded")
@@ -165,7 +223,7 @@ class SharedHandle:
         )
         run.check_without_spark()
         self._check_wanted()
-        session = runtime.spark.session()
+        session = self._session()
         runtime.spark.add_pool(session, pool, SIZES[spec.size].weight)
         self._resources.callback(runtime.spark.remove_pool, session, pool)
         run.analyse(session)
@@ -183,6 +241,11 @@ class SharedHandle:
         self._routes = Router(reading_routes(observed))
         run.start()
         return run
+
+    def _session(self) -> SparkSession:
+        self._jvm = self._runtime.spark.jvm()
+        self._jvm.join(self)
+        return self._jvm.runtime.session()
 
     def _check_wanted(self) -> None:
         if self._unloaded.is_set():
@@ -220,15 +283,18 @@ class SharedHandle:
         except Exception as caught:
             error = error or caught
         self._error = None if error is None else self._translate(error)
+        if self._jvm is not None:
+            self._jvm.leave(self)
         if self._error is not None:
             log.error("%s", self._error.with_causes)
         self._move(Phase.ENDED)
 
     def _translate(self, error: BaseException) -> StreamlingError:
         """If the JVM has died, its last output explains more, and the next start has another JVM."""
-        death = self._runtime.spark.failure()
+        death = None if self._jvm is None else self._jvm.death()
         if death is not None:
-            return death.mark_retriable()
+            self._jvm_death = death.seen_by(self)
+            return death.error()
         return StreamlingError.wrap(error, "" if isinstance(error, StreamlingError) else "an internal error")
 
     def _move(self, phase: Phase) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
@@ -13,6 +15,7 @@ from streamling.jvm.command import DEFAULT_HEAP_MB
 from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
 from streamling.jvm.session import SparkRuntime
 from streamling.runtime.memory import total_memory_mb
+from streamling.serve.runtime import JvmDeath
 from streamling.spark.own_classes import find_class
 
 if TYPE_CHECKING:
@@ -56,35 +59,120 @@ def _defaults() -> dict[str, str]:
     return {"spark.driver.memory": f"{heap}m", "spark.scheduler.mode": "FAIR"}
 
 
+class JvmUser(Protocol):
+    """A pipeline on a JVM that others use, too."""
+
+    @property
+    def is_evaluating(self) -> bool:
+        """Whether Spark evaluates something for it, or did when it failed."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether this JVM has run its queries before."""
+
+    def on_jvm_death(self) -> None:
+        """The JVM has ended; must not block."""
+
+
+@dataclass(frozen=True)
+class Death:
+    """Why a JVM has ended, and for whom it was evaluating something."""
+
+    message: str
+    remedy: str | None
+    evaluating: frozenset[JvmUser]
+    unproven: frozenset[JvmUser]
+
+    def error(self) -> StreamlingError:
+        """A new one for each pipeline: errors get context on their way up."""
+        return StreamlingError(self.message, retriable=True, remedy=self.remedy)
+
+    def seen_by(self, user: JvmUser) -> JvmDeath:
+        return JvmDeath(user in self.evaluating, not self.evaluating & self.unproven - {user})
+
+
+class SharedJvm:
+    """One JVM and the pipelines that use it."""
+
+    def __init__(self, runtime: SparkRuntime) -> None:
+        self.runtime = runtime
+        self._users: set[JvmUser] = set()
+        self._lock = threading.Lock()
+        self._death: Death | None = None
+
+    def join(self, user: JvmUser) -> None:
+        """From now on, ``user`` is notified when the JVM ends."""
+        with self._lock:
+            self._users.add(user)
+
+    def leave(self, user: JvmUser) -> None:
+        with self._lock:
+            self._users.discard(user)
+
+    def death(self) -> Death | None:
+        """How it has ended; None while it runs, and if it was stopped."""
+        if self._death is None and (error := self.runtime.failure()) is not None:
+            with self._lock:
+                if self._death is None:
+                    evaluating = frozenset(user for user in self._users if user.is_evaluating)
+                    unproven = frozenset(user for user in evaluating if not user.is_proven)
+                    self._death = Death(error.with_causes, error.remedy, evaluating, unproven)
+        return self._death
+
+    def watch(self) -> bool:
+        """Wait for the end of the JVM and notify its users. Returns whether it has ended by itself."""
+        self.runtime.wait()
+        if self.death() is None:
+            return False
+        with self._lock:
+            users = list(self._users)
+        for user in users:
+            user.on_jvm_death()
+        return True
+
+
 class WarmSpark:
     """A session that outlives its JVM."""
 
-    def __init__(self, start: Callable[[], SparkRuntime]) -> None:
+    def __init__(self, start: Callable[[], SparkRuntime], *, stays_up: bool = True) -> None:
+        """With ``stays_up``, a JVM that has died is replaced at once, otherwise when somebody needs it."""
         self._start = start
+        self._stays_up = stays_up
         self._lock = threading.Lock()
         self._pools_lock = threading.Lock()
-        self._runtime: SparkRuntime | None = start()
+        self._jvm: SharedJvm | None = self._started()
+
+    def jvm(self) -> SharedJvm:
+        """The JVM; another one is started if the last one has died."""
+        with self._lock:
+            if self._jvm is None or not self._jvm.runtime.alive():
+                if self._jvm is not None:
+                    log.error("Spark has stopped and is started again; all pipelines restart")
+                    self._jvm.death()  # not known any more once it is stopped
+                    self._jvm.runtime.stop()
+                self._jvm = None  # another start follows if this one fails
+                self._jvm = self._started()
+            return self._jvm
 
     def session(self) -> SparkSession:
-        """The session; waits for it, and starts another JVM if the last one has died."""
-        with self._lock:
-            if self._runtime is None or not self._runtime.alive():
-                if self._runtime is not None:
-                    log.error("Spark has stopped and is started again; all pipelines restart")
-                    self._runtime.stop()
-                self._runtime = None  # another start follows if this one fails
-                self._runtime = self._start()
-            return self._runtime.session()
+        """The session; waits for it."""
+        return self.jvm().runtime.session()
+
+    def _started(self) -> SharedJvm:
+        jvm = SharedJvm(self._start())
+        threading.Thread(target=self._watch, args=(jvm,), name="watch Spark", daemon=True).start()
+        return jvm
+
+    def _watch(self, jvm: SharedJvm) -> None:
+        was_ready = jvm.watch() and jvm.runtime.is_ready()
+        if was_ready and self._stays_up:  # a JVM that cannot start would be replaced for ever
+            with suppress(StreamlingError):
+                self.session()
 
     def is_up(self) -> bool:
         """Whether the session is ready."""
-        runtime = self._runtime
-        return runtime is not None and runtime.alive() and runtime.is_ready()
-
-    def failure(self) -> StreamlingError | None:
-        """Why the JVM has died; None while it runs."""
-        runtime = self._runtime
-        return None if runtime is None else runtime.failure()
+        jvm = self._jvm
+        return jvm is not None and jvm.runtime.alive() and jvm.runtime.is_ready()
 
     def add_pool(self, session: SparkSession, name: str, weight: int) -> None:
         """A pool with this weight, instead of one with the same name."""
@@ -117,14 +205,16 @@ class WarmSpark:
 
     def stop(self) -> None:
         """Stop the JVM."""
+        self._stays_up = False
         with self._lock:
-            if self._runtime is not None:
-                self._runtime.stop()
+            if self._jvm is not None:
+                self._jvm.runtime.stop()
 
     def kill(self) -> None:
         """Kill the JVM without waiting."""
-        if self._runtime is not None:
-            self._runtime.kill()
+        self._stays_up = False
+        if (jvm := self._jvm) is not None:
+            jvm.runtime.kill()
 
 
 def _root_pool(session: SparkSession) -> Any:

@@ -12,7 +12,7 @@ import secrets
 import sys
 import threading
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import IO, TYPE_CHECKING, Any
 
 from streamling.config import AppConfig
@@ -46,7 +46,7 @@ class Worker:
         applications = Applications.of_object(order["server"])
         config = _sized(applications.config, SIZES[spec.size])
         configure_logging("json", config.log_level)
-        self._spark = WarmSpark(lambda: start_spark(config, debug=False))
+        self._spark = WarmSpark(lambda: start_spark(config, debug=False), stays_up=False)
         self._runtime = SharedRuntime(applications, self._spark)
         self._is_preview = spec.preview_rows is not None
         if self._is_preview:
@@ -61,7 +61,7 @@ class Worker:
             self._changed.clear()
             if routes is None and (routes := self._handle.routes()) is not None:
                 threading.Thread(target=self._serve, args=(routes,), name="admin api", daemon=True).start()
-            report = self._handle.report()
+            report = replace(self._handle.report(), jvm_death=None)  # no other pipeline has lost it
             if report.phase is Phase.ENDED and self._is_preview and routes is not None:
                 threading.Event().wait()  # its rows and its error are still to be read; the server kills this process
             event = {"report": asdict(report), "measures": asdict(self._handle.measure())}
