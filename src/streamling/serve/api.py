@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Body, FastAPI, Path, Query
@@ -31,6 +32,7 @@ from streamling.serve.schemas import (
     SecretList,
     Verdict,
 )
+from streamling.serve.slow_calls import SlowCalls
 
 PREFIX = "/api/v1"
 
@@ -42,6 +44,7 @@ def create_api(
     previews: DefinitionPreviews,
     is_ready: Callable[[], bool],
     is_stopping: Callable[[], bool],
+    slow: SlowCalls,
 ) -> FastAPI:
     """The application; ``is_ready`` answers `/readyz`, ``is_stopping`` ends requests that follow something."""
     api = FastAPI(
@@ -53,8 +56,8 @@ def create_api(
         responses={"default": {"model": ErrorBody, "description": "An error."}},
     )
     add_error_handlers(api)
-    api.include_router(pipeline_routes(control, is_stopping), prefix=PREFIX)
-    api.include_router(_others(control, previews), prefix=PREFIX)
+    api.include_router(pipeline_routes(control, is_stopping, slow), prefix=PREFIX)
+    api.include_router(_others(control, previews, slow), prefix=PREFIX)
     api.router.routes.append(observation_routes(control, PREFIX))
     mount_console(api, "fleet")
 
@@ -70,13 +73,14 @@ def create_api(
     return api
 
 
-def _others(control: ControlPlane, previews: DefinitionPreviews) -> APIRouter:
+def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls) -> APIRouter:
     router = APIRouter()
 
     @router.post("/validate", tags=["pipelines"])
-    def validate(principal: Operator, body: Annotated[DefinitionBody, Body()]) -> Verdict:
+    async def validate(principal: Operator, body: Annotated[DefinitionBody, Body()]) -> Verdict:
         """Check a definition without creating a pipeline."""
-        problems = control.problems(Specification(definition=body.definition, config=body.config))
+        wanted = Specification(definition=body.definition, config=body.config)
+        problems = await slow.run(principal, partial(control.problems, wanted))
         return Verdict(is_valid=not problems, problems=problems)
 
     @router.post("/preview", tags=["pipelines"], response_class=StreamingResponse)
@@ -88,7 +92,9 @@ def _others(control: ControlPlane, previews: DefinitionPreviews) -> APIRouter:
     ) -> StreamingResponse:
         """Run a definition without its sinks, in a process of its own, and send rows of every node as server-sent
         events: `nodes` first, then rows, `error` if the pipeline has failed, and `end`."""
-        events = await previews.open(principal.name, body, PreviewLimits(duration_seconds, rows))
+        limits = PreviewLimits(duration_seconds, rows)
+        checked = await slow.run(principal, partial(previews.check, body, limits))
+        events = await previews.open(principal.name, checked, limits)
         await run_in_threadpool(control.catalogue.audit.record, "preview", principal.name, "")
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 

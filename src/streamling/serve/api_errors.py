@@ -33,11 +33,14 @@ _CODES = {404: "not_found", 405: "method_not_allowed"}
 class ApiError(Exception):
     """A request that the API itself refuses."""
 
-    def __init__(self, status: int, code: str, message: str, remedy: str | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, message: str, remedy: str | None = None, *, retry_after: int | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.remedy = remedy
+        self.headers = None if retry_after is None else {"Retry-After": str(retry_after)}
 
 
 def add_error_handlers(api: FastAPI) -> None:
@@ -45,7 +48,9 @@ def add_error_handlers(api: FastAPI) -> None:
 
     @api.exception_handler(ApiError)
     async def refused_by_api(request: Request, error: ApiError) -> JSONResponse:
-        return _response(error.status, error.code, str(error), error.remedy)
+        response = _response(error.status, error.code, str(error), error.remedy)
+        response.headers.update(error.headers or {})
+        return response
 
     @api.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:

@@ -20,6 +20,7 @@ from streamling.serve.lifecycle import State
 from streamling.serve.model import PipelineKey, PipelineRecord, StateOnDelete
 from streamling.serve.paging import page_of
 from streamling.serve.schemas import NewPipeline, PipelineBody, PipelineList, PipelineObject
+from streamling.serve.slow_calls import SlowCalls
 
 #: how long a request for a checkpoint waits
 _CHECKPOINT_SECONDS = 30.0
@@ -31,7 +32,7 @@ _KEEP_ALIVE_SECONDS = 15.0
 Etag = Annotated[str | None, Header(description="The version that the change is based on.")]
 
 
-def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool]) -> APIRouter:
+def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow: SlowCalls) -> APIRouter:
     router, catalogue = APIRouter(tags=["pipelines"]), control.catalogue
     one = "/pipelines/{namespace}/{name}"
 
@@ -61,14 +62,20 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool]) -> A
         return PipelineList(items=[control.summary(record) for record in page], next=following)
 
     @router.post("/pipelines", status_code=201)
-    def create_pipeline(principal: Operator, body: NewPipeline, response: Response) -> PipelineObject:
+    async def create_pipeline(principal: Operator, body: NewPipeline, response: Response) -> PipelineObject:
         """Create a pipeline."""
         key = PipelineKey.checked(body.namespace, body.name)
         _require_namespace(principal, key)
-        if key in catalogue.records():
-            raise Refused("exists", f"the pipeline '{key}' already exists", "use PUT to replace it, or another name")
-        control.check(key, body.specification())
-        return answer(response, catalogue.create(key, body.specification(), Actor(principal.name)))
+
+        def create() -> PipelineObject:
+            if key in catalogue.records():
+                raise Refused(
+                    "exists", f"the pipeline '{key}' already exists", "use PUT to replace it, or another name"
+                )
+            control.check(key, body.specification())
+            return answer(response, catalogue.create(key, body.specification(), Actor(principal.name)))
+
+        return await slow.run(principal, create)
 
     @router.get(one)
     def get_pipeline(principal: Viewer, key: Key, response: Response) -> PipelineObject:
@@ -76,7 +83,7 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool]) -> A
         return answer(response, catalogue.get(key))
 
     @router.put(one)
-    def put_pipeline(
+    async def put_pipeline(
         principal: Operator,
         key: Key,
         body: PipelineBody,
@@ -93,11 +100,15 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool]) -> A
                 "send If-Match with the ETag of the version that you have read, or If-None-Match: * to create",
             )
         key, wanted = PipelineKey.checked(*key), body.specification()
-        control.check(key, wanted)
-        exists = key in catalogue.records()
-        record = catalogue.put(key, wanted, Actor(principal.name), etag=if_match, only_create=if_match is None)
-        response.status_code = 200 if exists else 201
-        return answer(response, record)
+
+        def put() -> PipelineObject:
+            control.check(key, wanted)
+            exists = key in catalogue.records()
+            record = catalogue.put(key, wanted, Actor(principal.name), etag=if_match, only_create=if_match is None)
+            response.status_code = 200 if exists else 201
+            return answer(response, record)
+
+        return await slow.run(principal, put)
 
     @router.delete(one, status_code=202)
     def delete_pipeline(
@@ -106,15 +117,27 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool]) -> A
         """Drain a pipeline and remove it, with `state=delete` also its stored positions."""
         return answer(response, catalogue.delete(key, state, Actor(principal.name), if_match))
 
-    @router.post(f"{one}/{{action}}", status_code=202)
-    def act(
+    @router.post(f"{one}/checkpoint", status_code=202)
+    async def checkpoint(
         principal: Operator,
         key: Key,
-        action: Literal["pause", "resume", "restart", "checkpoint"],
         response: Response,
         timeout: Annotated[float, Query(gt=0, le=300)] = _CHECKPOINT_SECONDS,
     ) -> PipelineObject:
-        """Pause, resume or restart a pipeline, or store its position now."""
+        """Store the position of a pipeline now, and wait for that."""
+
+        def run() -> PipelineObject:
+            record = catalogue.get(key)
+            control.checkpoint(key, timeout)
+            return answer(response, record)
+
+        return await slow.run(principal, run)
+
+    @router.post(f"{one}/{{action}}", status_code=202)
+    def act(
+        principal: Operator, key: Key, action: Literal["pause", "resume", "restart"], response: Response
+    ) -> PipelineObject:
+        """Pause, resume or restart a pipeline."""
         actor = Actor(principal.name)
         match action:
             case "pause":
@@ -123,9 +146,6 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool]) -> A
                 record = catalogue.set_desired(key, "running", actor)
             case "restart":
                 record = catalogue.restart(key, actor)
-            case "checkpoint":
-                record = catalogue.get(key)
-                control.checkpoint(key, timeout)
         return answer(response, record)
 
     @router.get(f"{one}/ready")

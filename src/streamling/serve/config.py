@@ -52,6 +52,12 @@ class Serve(Section):
         "several.",
     )
     requests_per_minute: int = Field(default=3000, ge=1, description="Most requests per minute and token.")
+    concurrent_slow_requests: int = Field(
+        default=8,
+        ge=1,
+        description="Most requests of one token at a time that wait for pipelines or sources: checkpoints, validations,"
+        " previews, changes of definitions. Further ones are answered with 429.",
+    )
     tokens: dict[str, Token] = Field(default={}, description="Tokens of the API by the name of their owner.")
 
 

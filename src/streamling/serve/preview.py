@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -28,6 +29,14 @@ _START_SECONDS: Final = 120.0
 _KEY: Final = PipelineKey("(preview)", "pipeline")
 
 
+@dataclass(frozen=True)
+class CheckedPreview:
+    """A definition without errors, and the nodes whose rows are shown."""
+
+    spec: PipelineSpec
+    nodes: list[PreviewNode]
+
+
 class DefinitionPreviews:
     """A client has one preview at a time: a new one replaces it."""
 
@@ -37,15 +46,16 @@ class DefinitionPreviews:
         self._processes = processes
         self._previews = Previews(_MOST)
 
-    async def open(self, owner: str, body: DefinitionBody, limits: PreviewLimits) -> AsyncIterator[str]:
-        """The events of a preview; raises if the definition is invalid or the preview cannot be started."""
+    def check(self, body: DefinitionBody, limits: PreviewLimits) -> CheckedPreview:
+        """What `open` needs; raises if the definition is invalid. May wait for sources."""
         spec = PipelineSpec(_KEY, body.definition, body.config, "s", preview_rows=limits.rows)
-        nodes = await run_in_threadpool(self._checked, spec)
-        return await self._previews.open(owner, partial(WorkerProcess.start, self._processes, spec), nodes, limits)
-
-    def _checked(self, spec: PipelineSpec) -> list[PreviewNode]:
         self._control.check_spec(spec)
-        return shown_nodes(self._applications.pipeline(self._applications.of(spec), spec))
+        return CheckedPreview(spec, shown_nodes(self._applications.pipeline(self._applications.of(spec), spec)))
+
+    async def open(self, owner: str, checked: CheckedPreview, limits: PreviewLimits) -> AsyncIterator[str]:
+        """The events of a preview; raises if it cannot be started."""
+        start = partial(WorkerProcess.start, self._processes, checked.spec)
+        return await self._previews.open(owner, start, checked.nodes, limits)
 
 
 class WorkerProcess:

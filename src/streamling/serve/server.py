@@ -135,10 +135,12 @@ class Server:
         from streamling.serve.api import create_api
         from streamling.serve.guard import guarded
         from streamling.serve.preview import DefinitionPreviews
+        from streamling.serve.slow_calls import SlowCalls
 
         previews = DefinitionPreviews(control, applications, self._processes)
         hosts = frozenset((*LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
-        api = create_api(control, previews, self.is_ready, self.is_stopping)
+        slow = SlowCalls(settings.concurrent_slow_requests)
+        api = create_api(control, previews, self.is_ready, self.is_stopping, slow)
         return create_server(guarded(api, access, RateLimit(settings), hosts))
 
     def _serve(self) -> None:
