@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from streamling.lazy_pandas import delay_pandas
+
 if TYPE_CHECKING:
     from streamling.api.run import Run
     from streamling.api.runtime import Runtime
@@ -22,6 +24,8 @@ _MODULES = {
     "StreamlingError": "streamling.errors",
 }
 
+delay_pandas()
+
 
 def __getattr__(name: str) -> Any:
     # imported lazily: every command imports this package first
@@ -30,3 +34,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

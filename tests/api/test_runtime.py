@@ -274,9 +274,10 @@ def test_waiting_has_a_limit(rt: Runtime) -> None:
 def test_the_package_exports_the_api_without_importing_it() -> None:
     script = (
         "import sys, streamling\n"
-        "assert not [name for name in sys.modules if name.startswith('streamling.')]\n"
+        "assert [name for name in sys.modules if name.startswith('streamling.')] == ['streamling.lazy_pandas']\n"
         "assert all(getattr(streamling, name) is not None for name in streamling.__all__)\n"
         "assert not hasattr(streamling, 'nothing')\n"
+        "assert set(streamling.__all__) <= set(dir(streamling))\n"
         "assert 'pyspark' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
