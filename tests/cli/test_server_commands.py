@@ -158,6 +158,7 @@ def test_waiting_ends_with_the_error_of_a_pipeline_that_fails(fleet: Project, se
     assert result.code == 1
     assert "error: orders has failed: " in result.err
     assert "sql transform 'large'" in result.err
+    assert re.search(r"orders +created +failed +orders\.yaml", result.out)
     listed = fleet.call("ls", "--state", "failed")
     assert re.search(r"default +orders +failed +no .*sql transform 'large'", listed.out)
     assert "sql transform 'large'" in fleet.call("describe", "orders").out
@@ -168,6 +169,20 @@ def test_waiting_has_a_limit(fleet: Project) -> None:
     assert result.code == 1
     assert re.search(r"error: orders is \w+ after 0 s", result.err)
     assert "help: streamling logs orders" in result.err
+    assert re.search(r"orders +created +\w+ +orders\.yaml", result.out)
+
+
+def test_an_error_of_several_lines_is_shown_as_lines(fleet: Project, served: Running) -> None:
+    two = '  other: {type: sql, primary_key: id, sql: "SELECT id FROM orders WHERE array_max(id) > 0"}\nsinks:\n'
+    text = served.pipeline.replace("id > 1", "array_max(id) > 1").replace("sinks:\n", two)
+    fleet.write("orders.yaml", f"{text}  more: {{type: blackhole, from: other}}\n")
+    assert "sql transform 'other'" in fleet.call("apply", "orders.yaml", "--wait").err
+    (listed,) = fleet.call("ls").out.splitlines()[1:]
+    assert re.search(r"orders +failed .*sql transform 'large'.* …$", listed)
+    described, logged = fleet.call("describe", "orders").out, fleet.call("logs", "orders").out
+    for shown in (described, logged):
+        assert "\\n" not in shown
+        assert re.search(r"^ +\S.*sql transform 'other'", shown, re.MULTILINE), shown
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,22 @@ def test_only_one_process_builds(tmp_path: Path, command: JvmCommand) -> None:
         assert (first, second) == (True, False)
     with archive.build_lock() as again:
         assert again
+
+
+def test_a_build_waits_for_the_one_that_is_running_and_uses_its_archive(tmp_path: Path) -> None:
+    archive = Archive.for_settings(cache_dir=tmp_path)
+    seen = []
+    with ExitStack() as other:
+        other.enter_context(archive.build_lock())
+
+        def progress(doing: str, done: float) -> None:
+            seen.append(doing)
+            finished(archive)
+            other.close()
+
+        assert build_archive(cache_dir=tmp_path, progress=progress) == archive.path
+    assert seen == ["waiting for another process that is building it"]
+    assert archive.path.read_bytes() == b"classes"
 
 
 def test_the_least_recently_used_archives_are_deleted(tmp_path: Path, command: JvmCommand) -> None:

@@ -13,6 +13,14 @@ from streamling.errors import StreamlingError
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
 
 
+class NotSettled(StreamlingError):
+    """A pipeline has failed, or it was too slow."""
+
+    def __init__(self, message: str, pipeline: dict[str, Any], remedy: str | None) -> None:
+        super().__init__(message, internal=False, remedy=remedy)
+        self.pipeline = pipeline
+
+
 def wait_until_deleted(server: Server, namespace: str, name: str, timeout: float) -> None:
     """Wait until a pipeline that is being deleted no longer exists. Raises after ``timeout`` seconds."""
     for _ in _attempts(timeout):
@@ -33,7 +41,7 @@ def wait_until_settled(server: Server, namespace: str, name: str, timeout: float
         if not found["current"]:
             continue
         if found["state"] == "failed":
-            raise StreamlingError.user(f"{name} has failed: {found['error']}", remedy=found.get("remedy") or None)
+            raise NotSettled(f"{name} has failed: {found['error']}", found, found.get("remedy") or None)
         if _is_settled(found):
             return found
     raise _too_slow(found, timeout)
@@ -49,12 +57,10 @@ def _attempts(timeout: float) -> Iterator[None]:
         yield
 
 
-def _too_slow(pipeline: dict[str, Any], timeout: float) -> StreamlingError:
+def _too_slow(pipeline: dict[str, Any], timeout: float) -> NotSettled:
     name, reason = pipeline["name"], pipeline["error"] or pipeline["reason"]
-    return StreamlingError.user(
-        f"{name} is {pipeline['state']} after {timeout:g} s{f': {reason}' if reason else ''}",
-        remedy=f"streamling logs {name}",
-    )
+    message = f"{name} is {pipeline['state']} after {timeout:g} s{f': {reason}' if reason else ''}"
+    return NotSettled(message, pipeline, f"streamling logs {name}")
 
 
 def _is_settled(pipeline: dict[str, Any]) -> bool:

@@ -109,9 +109,10 @@ def _applied(
     debug: bool,
 ) -> _Result:
     """Apply one file; a failure is printed and becomes part of the result."""
-    from streamling.cli._server_wait import wait_until_settled
+    from streamling.cli._server_wait import NotSettled, wait_until_settled
 
     name, result = given or Path(file).stem, "failed"
+    found: dict[str, Any] = {"generation": None, "state": ""}
     try:
         definition = _read(file)
         name = given or _declared_name(definition, file) or name
@@ -120,7 +121,8 @@ def _applied(
             found = wait_until_settled(server, namespace, name, wait)
     except StreamlingError as error:
         print(render(error, debug=debug), file=sys.stderr)
-        return _Result(namespace, name, file, result, error=str(error), exit_code=exit_code(error))
+        found = error.pipeline if isinstance(error, NotSettled) else found
+        return _Result(namespace, name, file, result, found["generation"], found["state"], str(error), exit_code(error))
     return _Result(namespace, name, file, result, found["generation"], found["state"])
 
 

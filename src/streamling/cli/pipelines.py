@@ -56,8 +56,13 @@ def _row(item: dict[str, Any]) -> tuple[str, ...]:
         "" if item["lag"] is None else f"{item['lag']:,}",
         str(item["restarts"]),
         _age(item["state_since"]),
-        item["error"] or item["reason"] or "",
+        _first_line(item["error"] or item["reason"] or ""),
     )
+
+
+def _first_line(text: str) -> str:
+    first, *others = text.splitlines() or [""]
+    return f"{first} …" if others else first
 
 
 @click.command(epilog=EXIT_CODES)
@@ -85,7 +90,10 @@ def describe(server: Server, name: str, namespace: str, as_json: bool, debug: bo
 def _description(found: dict[str, Any], canvas: Canvas) -> Iterator[str]:
     fields = [(label, text) for label, text in _fields(found) if text]
     width = max(len(label) for label, _ in fields)
-    yield from (f"{canvas.style(label.ljust(width), bold=True)}  {canvas.style(text)}" for label, text in fields)
+    for label, text in fields:
+        first, *others = map(canvas.style, text.splitlines())
+        yield f"{canvas.style(label.ljust(width), bold=True)}  {first}"
+        yield from (f"{' ' * width}  {line}" for line in others)
     yield canvas.style("definition", bold=True)
     yield from (f"  {canvas.style(line)}" for line in found["definition"].splitlines())
 
@@ -163,4 +171,5 @@ def logs(server: Server, name: str, namespace: str, follow: bool, tail: int, as_
 
 def _log_line(record: dict[str, Any]) -> str:
     node = f" {record['node']}:" if record["node"] else ""
-    return f"{record['time']} {record['level']:5}{node} {record['message']}"
+    message = record["message"].replace("\n", "\n    ")  # the start of a line is the time of a record
+    return f"{record['time']} {record['level']:5}{node} {message}"

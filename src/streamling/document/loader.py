@@ -134,7 +134,7 @@ class _Reader:
         elif isinstance(event, yaml.SequenceStartEvent):
             built = self._sequence(path)
         else:
-            built = self._mapping(path)
+            built = self._mapping(event, path)
         if event.anchor is not None:
             self.anchors[event.anchor] = built
         return built
@@ -163,13 +163,18 @@ class _Reader:
             size, depth = size + built.size, max(depth, built.depth + 1)
         return _ParsedValue(items, size, depth)
 
-    def _mapping(self, path: Path) -> _ParsedValue:
+    def _mapping(self, start: Event, path: Path) -> _ParsedValue:
         entries: dict[str, Any] = {}
         merged: dict[str, Any] = {}
         size, depth = 1, 0
+        last: tuple[str, Event] | None = None
         while not isinstance(key_event := next(self.events), yaml.MappingEndEvent):
             key = self._key(key_event)
             value_event = next(self.events)
+            if start.flow_style and last is not None and _is_cut(last[1], key_event, value_event):
+                entries[last[0]] = self._uncut(last[1], key_event)
+                continue
+            last = key, value_event
             here = (*path, key)
             repeated = key in entries
             if repeated:
@@ -184,6 +189,15 @@ class _Reader:
             elif not repeated:
                 entries[key] = built.data
         return _ParsedValue({**merged, **entries}, size + len(merged), depth)
+
+    def _uncut(self, begin: Event, end: Event) -> str:
+        """The text that a comma has cut in two, such as ``decimal(10,2)``."""
+        text = self.text[begin.start_mark.index : end.end_mark.index]
+        message = (
+            f"the value {text} is not in quotes, so it ends at its comma: commas separate the entries inside {{…}}"
+        )
+        self._problem(begin, message, f"write '{text}', in quotes")
+        return text
 
     def _merge(self, event: Event, data: Any, merged: dict[str, Any], path: Path) -> dict[str, Any]:
         sources = data if isinstance(data, list) else [data]
@@ -273,6 +287,14 @@ def plain_scalar(text: str) -> Any:
     if _FLOAT.fullmatch(text):
         return float(text)
     return float(text.replace(".", "")) if _SPECIAL_FLOAT.fullmatch(text) else text
+
+
+def _is_cut(begin: Event, key: Event, value: Event) -> bool:
+    """Whether ``key`` has no value and closes the parenthesis that ``begin`` opens; all are without quotes."""
+    if not all(isinstance(event, yaml.ScalarEvent) and not event.style for event in (begin, key, value)):
+        return False
+    opened = begin.value.count("(") - begin.value.count(")")
+    return not value.value and opened == key.value.count(")") - key.value.count("(") > 0
 
 
 def _is_merge(event: Event) -> bool:

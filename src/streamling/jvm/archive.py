@@ -107,16 +107,19 @@ class Archive:
         self._failed.write_text(reason, encoding="utf-8")
 
     @contextmanager
-    def build_lock(self) -> Iterator[bool]:
-        """Hold the build lock; yields False if another process holds it."""
+    def build_lock(self, on_wait: Callable[[], None] | None = None) -> Iterator[bool]:
+        """Hold the build lock. If another process holds it, yields False, or with ``on_wait`` calls that and waits."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.with_suffix(".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield False
-            else:
-                yield True
+                if on_wait is None:
+                    yield False
+                    return
+                on_wait()
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield True
 
     @property
     def _unfinished(self) -> Path:

@@ -151,6 +151,7 @@ def _problem(found: _Finding, subject: Subject) -> Problem:
         remedy = f"add it: {info.description}" if info is not None and info.description else "add it"
         return problem_at(f"{subject.name}: the field '{dotted(found.path)}' is missing", entry_location.key, remedy)
     predicate, remedy_or_none = _predicate(found)
+    remedy_or_none = _mapping_form(found, subject) or remedy_or_none
     field = f"'{dotted(found.path)}' " if found.path else ""
     location = entry_location.key if found.in_key else entry_location.value
     return problem_at(f"{subject.name}: {field}{predicate}", location, remedy_or_none)
@@ -171,8 +172,27 @@ def _predicate(found: _Finding) -> tuple[str, str | None]:
     return f"cannot be used: {error or found.said}", None
 
 
+def _mapping_form(found: _Finding, subject: Subject) -> str | None:
+    """How to write a field that is a mapping, for a short form that others use: ``mode: continuous`` or ``group_by:
+    [account]``."""
+    if found.kind not in _MAPPING or not found.path:
+        return None
+    info = _fields(subject.model, found.path[:-1]).get(str(found.path[-1]))
+    models = [] if info is None else list(_models_in(info.annotation))
+    if any(
+        found.input in get_args(model.model_fields["type"].annotation) for model in models if "type" in _named(model)
+    ):
+        return f"write {dotted(found.path)}: {{type: {found.input}}}"
+    names = found.input if isinstance(found.input, list) else [found.input]
+    if len(models) != 1 or not all(isinstance(name, str) for name in names):
+        return None
+    needed = ", ".join(f"{name}: …" for name, field in _named(models[0]).items() if field.is_required())
+    return f"write {dotted(found.path)}: {{{', '.join(f'{name}: {{{needed}}}' for name in names)}}}"
+
+
 _QUOTE = "put the value in quotes if it is meant as text"
 _WHOLE = "a whole number"
+_MAPPING = ("dict_type", "mapping_type", "model_type", "model_attributes_type")
 #: a field that expects one of these is not secret, so its value may be shown
 _NEVER_SECRET = frozenset({_WHOLE, "a number", "true or false"})
 #: pydantic's error → what was expected, what to do
@@ -185,10 +205,7 @@ _EXPECTED: Mapping[str, tuple[str, str | None]] = {
     "float_parsing": ("a number", None),
     "bool_type": ("true or false", "write true or false, without quotes"),
     "bool_parsing": ("true or false", None),
-    "dict_type": ("a mapping", "write one 'key: value' per line, indented below it"),
-    "mapping_type": ("a mapping", "write one 'key: value' per line, indented below it"),
-    "model_type": ("a mapping", "write one 'key: value' per line, indented below it"),
-    "model_attributes_type": ("a mapping", "write one 'key: value' per line, indented below it"),
+    **dict.fromkeys(_MAPPING, ("a mapping", "write one 'key: value' per line, indented below it")),
     "list_type": ("a list", "write one '- ' per line, indented below it"),
     "tuple_type": ("a list", "write one '- ' per line, indented below it"),
     "union_tag_not_found": ("a mapping with a 'type'", None),

@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from streamling.output.printable import printable
+from streamling.output.printable import printable_lines
 from streamling.output.redaction import redact
 from streamling.telemetry.logging import pipeline_of_thread
 
@@ -55,7 +55,7 @@ class LogBook(logging.Handler):
 
     def add(self, pipeline: str, time: str, level: str, node: str | None, message: str) -> None:
         """Add a record of ``pipeline``."""
-        text = printable(redact(message))[:_LONGEST]
+        text = printable_lines(redact(message))[:_LONGEST]
         with self._guard:
             number = self._numbers[pipeline] = self._numbers.get(pipeline, 0) + 1
             ring = self._rings.setdefault(pipeline, deque(maxlen=CAPACITY))

@@ -225,29 +225,40 @@ def _encoded(number: int) -> bytes:
 
 def main(arguments: list[str]) -> int:
     """Build the archive that the last argument describes."""
-    if "--background" in arguments:
+    background = "--background" in arguments
+    if background:
         os.nice(10)
     order = json.loads(arguments[-1])
     cache_dir, conf, spark_packages = Path(order["cache_dir"]), order["conf"], frozenset(order["spark_packages"])
     try:
         archive = Archive.for_settings(cache_dir=cache_dir, conf=conf, spark_packages=spark_packages)
-        with archive.build_lock() as ours:
+        existed = archive.exists()
+        with archive.build_lock(None if background else _report_waiting) as ours:
             if not ours:
                 raise StreamlingError("another process is building it")
-            _report_progress(doing="starting Spark", done=0.0)
-            archive.prepare()
-            runtime = SparkRuntime.start(
-                master="local[2]", conf=conf, cache_dir=cache_dir, spark_packages=spark_packages, record=True
-            )
-            _train(runtime)
-            if not archive.publish():
-                archive.record_failure(runtime.last_output())
-                raise StreamlingError(runtime.last_output() or "Java wrote no archive")
+            if existed or not archive.exists():  # otherwise another process has built it in the meantime
+                _build(archive, cache_dir, conf, spark_packages)
     except StreamlingError as error:
         print(error, file=sys.stderr)
         return 1
     _report_progress(archive=str(archive.path))
     return 0
+
+
+def _build(archive: Archive, cache_dir: Path, conf: dict[str, str], spark_packages: frozenset[str]) -> None:
+    _report_progress(doing="starting Spark", done=0.0)
+    archive.prepare()
+    runtime = SparkRuntime.start(
+        master="local[2]", conf=conf, cache_dir=cache_dir, spark_packages=spark_packages, record=True
+    )
+    _train(runtime)
+    if not archive.publish():
+        archive.record_failure(runtime.last_output())
+        raise StreamlingError(runtime.last_output() or "Java wrote no archive")
+
+
+def _report_waiting() -> None:
+    _report_progress(doing="waiting for another process that is building it", done=0.0)
 
 
 def _train(runtime: SparkRuntime) -> None:
