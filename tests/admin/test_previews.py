@@ -86,7 +86,8 @@ def test_a_preview_ends_when_its_time_is_up(port):
     async def run() -> list[str]:
         return [text async for text in await _open(Previews(1), "me", Process(port), PreviewLimits(0.2, None))]
 
-    assert asyncio.run(run())[-1].startswith("event: end")
+    end = asyncio.run(run())[-1]
+    assert end == 'event: end\ndata: {"reason": "preview ended", "time_is_up": true}\n\n'
 
 
 def test_a_client_that_leaves_stops_the_process(port):

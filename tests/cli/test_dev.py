@@ -9,12 +9,15 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import psutil
 import psycopg
 import pytest
 
 from streamling.dev.envfile import read_env_file
+from streamling.dev.kafka import LocalKafka
+from streamling.dev.registry import LocalRegistry
 from tests.cli.conftest import Result, command_environment, command_line
 
 SCHEMA = {
@@ -127,6 +130,20 @@ def test_a_day_with_local_services(shell: Shell) -> None:
     once = shell.call("run", "--only", "postgres", "--", *command_line()[:1], "-W", "ignore", "-c", script)
     assert once.out == "7\n"
     assert not shell.status()["postgres"]["running"]
+
+
+@pytest.mark.services
+def test_messages_go_to_the_brokers_of_the_environment(
+    shell: Shell, kafka: LocalKafka, registry: LocalRegistry
+) -> None:
+    topic = f"elsewhere-{uuid4().hex[:8]}"
+    shell.environ["STREAMLING__KAFKA_SOURCE__BROKERS"] = kafka.brokers
+    shell.environ["STREAMLING__KAFKA_SOURCE__SCHEMA_REGISTRY_URL"] = registry.url
+    (shell.folder / "orders.avsc").write_text(json.dumps(SCHEMA))
+    produced = shell.call("produce", "-", "--topic", topic, "--schema", "orders.avsc", stdin=ORDERS)
+    assert f"wrote 2 messages to {topic} on {kafka.brokers}" in produced.err
+    rows = shell.rows("consume", "--topic", topic, "--from-beginning", "--until-end")
+    assert [row["value"]["id"] for row in rows] == [1, 2]  # type: ignore[index]
 
 
 @pytest.mark.services

@@ -57,6 +57,15 @@ def test_rows_as_json_and_of_one_node(project):
     assert [row["data"]["item"] for row in rows] == ["tea", "rice"]
 
 
+def test_a_preview_that_runs_out_of_time_says_so_and_counts_from_the_first_rows(project):
+    text = PIPELINE.replace("{type: bounded}", "{type: continuous, poll_interval: 100ms}")
+    project.write("pipeline.yaml", text)
+    result = project.command("preview", "pipeline.yaml", "--seconds", "2", "--rows", "3")
+    assert result.code == 0, result.err
+    assert "orders (file source): 3 rows" in result.out
+    assert "the time is up: large has 2 of 3 rows 2 s after the first; a larger --seconds waits longer" in result.err
+
+
 def test_an_unknown_node_is_wrong_usage(project):
     result = project.command("preview", "pipeline.yaml", "--node", "nothing")
     assert result.code == 2

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,13 @@ def test_written_variables_can_be_read_back(tmp_path: Path) -> None:
     write_env_file(tmp_path / "dev.env", variables)
     assert read_env_file(tmp_path / "dev.env") == variables
     assert (tmp_path / "dev.env").stat().st_mode & 0o077 == 0
+
+
+def test_a_shell_passes_the_variables_on_to_its_commands(tmp_path: Path) -> None:
+    write_env_file(tmp_path / "dev.env", {"BROKERS": "127.0.0.1:9092", "ODD": "a b'c$d"})
+    script = ". ./dev.env; exec sh -c 'echo \"$BROKERS $ODD\"'"
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout == "127.0.0.1:9092 a b'c$d\n"
 
 
 def test_files_written_by_hand_are_understood(tmp_path: Path) -> None:

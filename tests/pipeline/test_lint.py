@@ -110,3 +110,39 @@ STAR = CLEAN.replace("id, item, now() AS at", "*")
 def test_what_is_harmless_is_not_reported(warnings, text):
     assert text != CLEAN
     assert warnings(text) == []
+
+
+HIGHEST = """\
+sources:
+  orders: {type: kafka, topic: orders, primary_key: id}
+transforms:
+  large: {type: sql, primary_key: id, sql: "SELECT id, price FROM orders WHERE price > 1"}
+sinks:
+  totals:
+    type: postgres_aggregate
+    from: large
+    schema: shop
+    landing_table: landing
+    agg_table: totals
+    aggregate: {n: {fn: count}, highest: {fn: max, from: price}}
+"""
+
+
+def test_a_maximum_over_a_source_with_deletes_is_reported(warnings):
+    (found,) = warnings(HIGHEST)
+    assert found.startswith("12:43: postgres_aggregate sink 'totals': the first update or delete from kafka source 'or")
+    assert "_gs_op = 'i'" in found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        HIGHEST.replace("fn: max", "fn: sum"),
+        HIGHEST.replace("price > 1", "_gs_op = 'i'"),
+        HIGHEST.replace("type: kafka, topic: orders", "type: file, path: orders, format: csv"),
+        HIGHEST.replace("agg_table: totals\n", "agg_table: totals\n    errors: {to: bad}\n") + "  bad: {type: print}\n",
+    ],
+)
+def test_a_maximum_without_deletes_is_not_reported(warnings, text):
+    assert text != HIGHEST
+    assert warnings(text) == []

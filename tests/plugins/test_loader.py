@@ -11,6 +11,7 @@ import pytest
 
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.model import NodeKind
+from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.loader import GROUP, load_plugins
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
@@ -96,6 +97,25 @@ def test_a_path_that_does_not_exist_is_named(tmp_path):
     (problem,) = problems(tmp_path / "nowhere.py")
     assert problem.message == f"plugin.path: '{tmp_path / 'nowhere.py'}' does not exist"
     assert problem.remedy is not None
+
+
+@pytest.mark.parametrize("name", ["libacme.so", "libacme.dylib"])
+def test_a_native_library_is_refused(tmp_path, name):
+    library = tmp_path / name
+    library.write_bytes(b"\x7fELF")
+    (problem,) = problems(library)
+    assert problem.message.endswith(f"{name}' is a native library, which only the Rust implementation can load")
+    assert "streamling plugins new" in (problem.remedy or "")
+
+
+def test_a_type_of_a_native_library_in_the_folder_is_refused_when_it_is_used(tmp_path):
+    (tmp_path / "libacme.so").write_bytes(b"\x7fELF")
+    registry = load(tmp_path)
+    text = "sources: {a: {type: acme.numbers}}\nsinks: {b: {type: blackhole, from: a}}"
+    with pytest.raises(InvalidPipeline) as caught:
+        parse_pipeline(text, registry=registry)
+    (problem,) = caught.value.problems
+    assert "native libraries such as libacme.so run in the Rust implementation only" in (problem.remedy or "")
 
 
 def test_an_import_error_names_the_file_the_line_and_the_cause(tmp_path):

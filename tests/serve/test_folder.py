@@ -70,6 +70,21 @@ def test_a_bad_file_is_a_problem_of_its_pipeline_only(tmp_path, catalogue, folde
     assert catalogue.get(PipelineKey("default", "bad")).problem is None
 
 
+def test_a_bad_file_is_logged_as_an_error_once(tmp_path, folder, caplog):
+    def errors() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+
+    (tmp_path / "bad.yaml").write_text("sources: [")
+    folder.apply()
+    (tmp_path / "good.yaml").write_text("sources: {}")
+    folder.apply()
+    (found,) = errors()
+    assert found.startswith(f"a file of {tmp_path} cannot be used: bad.yaml:2:1: a value is expected")
+    (tmp_path / "bad.yaml").write_text("sources: a: b")
+    folder.apply()
+    assert len(errors()) == 2
+
+
 def test_two_files_with_one_name_are_a_problem(tmp_path, catalogue, folder):
     (tmp_path / "a.yaml").write_text("sources: {}")
     (tmp_path / "A.yaml").write_text("sources: {}")

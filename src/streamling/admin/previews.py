@@ -20,7 +20,10 @@ from streamling.pipeline.model import Pipeline
 
 _DEFAULT_SECONDS, MOST_SECONDS = 180.0, 600.0
 MOST_ROWS: Final = 1000
-_ENDED: Final = {"reason": "preview ended"}
+#: without any rows
+_FIRST_ROWS_SECONDS: Final = 30.0
+_ENDED: Final[Mapping[str, Any]] = {"reason": "preview ended"}
+_TIME_IS_UP: Final[Mapping[str, Any]] = {**_ENDED, "time_is_up": True}
 _BLOCK_END: Final = re.compile(rb"\r?\n\r?\n")
 
 
@@ -114,6 +117,7 @@ class Previews:
         nodes: Sequence[PreviewNode],
         limits: PreviewLimits,
     ) -> AsyncIterator[str]:
+        ended = _ENDED
         try:
             yield event("nodes", [vars(node) for node in nodes])
             try:
@@ -121,18 +125,22 @@ class Previews:
                     async for text in rows:
                         yield text
                 failure = await _failure(admin)
+            except TimeoutError:
+                failure, ended = None, _TIME_IS_UP
             except StreamlingError as error:
                 failure = error_body("failed", str(error))
             if failure is not None:
                 yield event("error", failure)
-            yield event("end", _ENDED)
+            yield event("end", ended)
         finally:
             await self._end(owner, process)
 
 
 async def _rows(admin: RemoteAdmin, nodes: Sequence[PreviewNode], limits: PreviewLimits) -> AsyncGenerator[str, None]:
-    """Rows as events, until the pipeline ends or a limit is reached."""
-    deadline = asyncio.get_running_loop().time() + limits.seconds
+    """Rows as events, until the pipeline ends or there are enough. Raises `TimeoutError` when the time is up, which
+    counts from the first rows."""
+    deadline = asyncio.get_running_loop().time() + max(limits.seconds, _FIRST_ROWS_SECONDS)
+    has_rows = False
     missing = {node.name: limits.rows or float("inf") for node in nodes}
     query = urlencode({"topology_node_keys": ",".join(missing), "order": "oldest_first"})
     async with admin.get(f"/live-data?{query}") as response:
@@ -143,9 +151,11 @@ async def _rows(admin: RemoteAdmin, nodes: Sequence[PreviewNode], limits: Previe
             try:
                 async with asyncio.timeout_at(deadline):
                     block = await anext(blocks)
-            except (TimeoutError, StopAsyncIteration):
+            except StopAsyncIteration:
                 return
             if block.startswith("data: "):
+                if not has_rows:
+                    has_rows, deadline = True, asyncio.get_running_loop().time() + limits.seconds
                 node = json.loads(block[6:])["topology_node_key"]
                 missing[node] -= 1
                 yield f"{block}\n\n"

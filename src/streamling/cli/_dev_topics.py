@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,6 +19,10 @@ from streamling.output.streams import write_data
 if TYPE_CHECKING:
     from streamling.dev.avro import SchemaRegistry
     from streamling.dev.services import LocalServices
+
+
+_BROKERS = "STREAMLING__KAFKA_SOURCE__BROKERS"
+_REGISTRY = "STREAMLING__KAFKA_SOURCE__SCHEMA_REGISTRY_URL"
 
 
 @click.command(epilog=EXIT_CODES)
@@ -61,6 +66,9 @@ def produce(
 ) -> int:
     """Write the JSON lines of FILE (- for stdin) to a Kafka topic, one message per line.
 
+    The brokers and the schema registry are those of STREAMLING__KAFKA_SOURCE__BROKERS and
+    STREAMLING__KAFKA_SOURCE__SCHEMA_REGISTRY_URL if these are set, otherwise the local services.
+
     With --schema, dates and times may be ISO text, decimals may be numbers or text, and bytes are text of Latin-1
     characters.
 
@@ -74,14 +82,15 @@ def produce(
     from streamling.dev.jsonlines import messages
 
     services = local_services(folder, config_name, debug)
-    brokers = running(services.kafka).brokers
+    brokers = _brokers(services)
     encode = _avro_encoder(schema_file, topic, services) if schema_file else None
     if not topics.partition_count(brokers, topic):
         topics.create_topic(brokers, topic, partitions=partitions)
     keys = [field.strip() for field in key.split(",") if field.strip()]
     rows = messages(file, source=file.name, encode=encode, key=keys, op_field=op_field)
     count = topics.produce(brokers, topic, rows)
-    click.echo(f"wrote {count} messages to {topic}", err=True)
+    elsewhere = "" if services.kafka.running and brokers == services.kafka.brokers else f" on {brokers}"
+    click.echo(f"wrote {count} messages to {topic}{elsewhere}", err=True)
     return ExitCode.OK
 
 
@@ -102,7 +111,8 @@ def consume(
 ) -> int:
     """Print the messages of a Kafka topic as JSON lines: partition, offset, timestamp, key, op, headers, value.
 
-    Avro values are decoded with the schema registry. Does not join a consumer group and commits no offsets.
+    The brokers and the schema registry are those that `produce` uses. Avro values are decoded. Does not join a consumer
+    group and commits no offsets.
 
     \b
     Examples:
@@ -113,8 +123,8 @@ def consume(
     from streamling.dev.jsonlines import format_message
 
     services = local_services(folder, config_name, debug)
-    brokers = running(services.kafka).brokers
-    registry = _registry(services) if services.registry.running else None
+    brokers = _brokers(services)
+    registry = _registry(services) if _REGISTRY in os.environ or services.registry.running else None
     start = None if from_beginning else topics.end_offsets(brokers, topic)
     try:
         for message in topics.consume(brokers, topic, start=start, limit=limit, follow=not until_end):
@@ -125,10 +135,15 @@ def consume(
     return ExitCode.OK
 
 
+def _brokers(services: LocalServices) -> str:
+    """Those that a pipeline started in this shell reads from."""
+    return os.environ.get(_BROKERS) or running(services.kafka).brokers
+
+
 def _registry(services: LocalServices) -> SchemaRegistry:
     from streamling.dev.avro import SchemaRegistry
 
-    return SchemaRegistry(running(services.registry).url)
+    return SchemaRegistry(os.environ.get(_REGISTRY) or running(services.registry).url)
 
 
 def _avro_encoder(schema_file: Path, topic: str, services: LocalServices) -> Callable[[dict[str, Any]], bytes]:

@@ -25,13 +25,19 @@ if TYPE_CHECKING:
 
 _BUDGET_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.1
+#: Without any rows: a Kafka source needs seconds to join its group, and a pipeline may be new to the JVM.
+_FIRST_ROWS_SECONDS: Final = 30.0
 _WIDEST_CELL: Final = 40
 
 
 @click.command()
 @pipeline_argument
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=10.0, show_default=True, help="Stop after this time."
+    "--seconds",
+    type=click.FloatRange(min=0.1),
+    default=10.0,
+    show_default=True,
+    help="Stop so long after the first rows.",
 )
 @click.option("--rows", type=click.IntRange(1, 1000), default=10, show_default=True, help="Rows to show per node.")
 @click.option("--node", "nodes", multiple=True, metavar="NAME", help="Show only this node; may be repeated.")
@@ -54,7 +60,9 @@ def preview(
     dynamic tables in Postgres are only read: a running instance of the same pipeline is not affected. Sources start
     where a new pipeline would. Handlers and scripts run as usual.
 
-    The preview ends when every node has shown its rows, when all sources have ended, or after --seconds.
+    The preview ends when every node has shown its rows, when all sources have ended, or --seconds after the first rows;
+    then it says which nodes have fewer. If no rows arrive at all, it ends after 30 s, or after --seconds if that is
+    longer.
 
     \b
     Examples:
@@ -82,9 +90,11 @@ def preview(
             raise click.UsageError(f"there is no node '{unknown[0]}' in {run.pipeline.file}")
         shown = nodes or tuple(node.name for node in run.pipeline if node.name in run.observer.live_rows)
         try:
-            _run(run, shown, rows, seconds)
+            too_slow = _run(run, shown, rows, seconds)
         finally:
             (_print_json if as_json else _print_tables)(run, shown, rows)
+        if too_slow:
+            click.echo(too_slow, err=True)
     return ExitCode.OK
 
 
@@ -108,14 +118,23 @@ def _prepared(
     return run
 
 
-def _run(run: PipelineRun, nodes: Sequence[str], rows: int, seconds: float) -> None:
-    """Run until there are enough rows, or the time is up."""
-    deadline = time.monotonic() + seconds
+def _run(run: PipelineRun, nodes: Sequence[str], rows: int, seconds: float) -> str:
+    """Run until there are enough rows, or the time is up; returns what is missing then."""
+    longest = max(seconds, _FIRST_ROWS_SECONDS)
+    deadlines = [time.monotonic() + longest]
+    run.on_first_rows(lambda: deadlines.append(time.monotonic() + seconds))
     run.start()
-    while not _is_complete(run, nodes, rows) and time.monotonic() < deadline:
+    while not (complete := _is_complete(run, nodes, rows)) and time.monotonic() < deadlines[-1]:
         time.sleep(_POLL_SECONDS)
+    missing = [] if complete else [f"{name} has {_count(run, name)}" for name in nodes if _count(run, name) < rows]
     run.stop("the preview is over", True)
     run.wait()
+    if not missing:
+        return ""
+    if len(deadlines) == 1:
+        return f"the time is up: no rows have arrived within {longest:g} s; a larger --seconds waits longer"
+    listed = ", ".join(missing)
+    return f"the time is up: {listed} of {rows} rows {seconds:g} s after the first; a larger --seconds waits longer"
 
 
 def _is_complete(run: PipelineRun, nodes: Sequence[str], rows: int) -> bool:

@@ -1,4 +1,4 @@
-"""Files with environment variables, one `NAME=value` per line, in shell syntax."""
+"""Files with environment variables, one `export NAME=value` per line, for `--env-file` and for `.` in a shell."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ def write_env_file(path: Path, variables: Mapping[str, str]) -> None:
     """Write ``variables`` to ``path``, readable only by its owner: values may be secrets."""
     new = path.with_name(f"{path.name}.new")
     new.touch(mode=0o600)
-    new.write_text("".join(f"{name}={shlex.quote(value)}\n" for name, value in variables.items()), encoding="utf-8")
+    new.write_text(
+        "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items()), encoding="utf-8"
+    )
     new.replace(path)
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables in ``path``. Supports comments, empty lines, quotes and a leading `export`."""
+    """The variables in ``path``. Supports comments, empty lines, quotes, and lines without `export`."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -14,10 +14,11 @@ from streamling.document.suggest import listing
 from streamling.errors import Problem
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.model import Node, NodeKind, Pipeline
-from streamling.pipeline.options import SinkOptions
+from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.pipeline.references import sql_problem
 from streamling.pipeline.validation_errors import problem_at
 from streamling.sql.hints import find_comparisons_with_null, find_random_calls, find_stars
+from streamling.types.row_kind import OP_COLUMN
 
 #: fields that say where a sink writes
 _TARGET_FIELDS = ("topic", "schema_", "table", "landing_table", "url")
@@ -128,6 +129,26 @@ def _plain_credentials(pipeline: Pipeline) -> Iterator[Problem]:
                 )
 
 
+def _rejected_changes(pipeline: Pipeline) -> Iterator[Problem]:
+    """A minimum or maximum from which rows may be deleted, unless a node above it looks at the operation."""
+    for sink in pipeline.sinks:
+        options = sink.options
+        fields = options.rejecting_changes if isinstance(options, SinkOptions) and not sink.dead_letters else ()
+        above = [node for node in pipeline if sink in pipeline.downstream(node.name)]
+        source = next(
+            (node for node in above if isinstance(node.options, SourceOptions) and node.options.may_delete), None
+        )
+        if source is None or any(OP_COLUMN in repr(node.options) for node in above):
+            continue
+        for field in fields:
+            yield problem_at(
+                f"{sink}: the first update or delete from {source} stops the pipeline: no value can be taken back from "
+                f"'{field.removesuffix('.fn')}'",
+                sink.field_location(field),
+                f"select the rows with {OP_COLUMN} = 'i', or add errors: {{to: SINK}}",
+            )
+
+
 def _is_variable(location: Location) -> bool:
     """Whether the text at ``location`` contains a variable; also if it cannot be read."""
     try:
@@ -153,4 +174,5 @@ _CHECKS: tuple[Callable[[Pipeline], Iterator[Problem]], ...] = (
     _shared_targets,
     _loops,
     _plain_credentials,
+    _rejected_changes,
 )

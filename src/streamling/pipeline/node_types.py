@@ -31,6 +31,10 @@ class NodeTypes(Protocol):
     def declared(self) -> frozenset[str]:
         """Ids of plugins that have not been imported; their kinds are not known."""
 
+    @property
+    def native_libraries(self) -> tuple[str, ...]:
+        """Files beside the plugins that only the Rust implementation loads."""
+
     def get(self, kind: NodeKind, id: str) -> NodeType | None:
         """The type under ``id``."""
 

@@ -109,6 +109,9 @@ def _type_remedy(id: str, kind: NodeKind, registry: NodeTypes) -> str:
     if elsewhere is not None:
         return f"'{id}' is a {elsewhere}: move it to the section '{elsewhere.section}'"
     plugin = "if it is a plugin, set 'plugin.path' or install its package"
+    if registry.native_libraries:
+        libraries = listing(registry.native_libraries)
+        plugin = f"plugins are Python classes: native libraries such as {libraries} run in the Rust implementation only"
     return did_you_mean(id, [*registry.ids(kind), *registry.declared], plugin) or plugin
 
 

@@ -171,6 +171,8 @@ class SourceOptions(NodeOptions):
 
     #: True if such a source may know its key (`AnySource.inferred_primary_key`)
     infers_primary_key: ClassVar[bool] = False
+    #: True if its rows may be updates and deletes; what they are shows only in the data
+    may_delete: ClassVar[bool] = False
 
     @property
     def runs_as_job(self) -> bool:
@@ -189,6 +191,11 @@ class SinkOptions(NodeOptions):
     has_fixed_columns: ClassVar[bool] = False
     #: True if a row replaces the one with the same key; without a key, rows are appended
     upserts: ClassVar[bool] = False
+
+    @property
+    def rejecting_changes(self) -> Sequence[str]:
+        """The fields that make the sink reject updates and deletes, by their path."""
+        return ()
 
     from_: str | None = Field(
         default=None,

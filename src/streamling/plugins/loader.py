@@ -30,6 +30,10 @@ from streamling.sql.user_functions import SqlFunction
 
 GROUP = "streamling.plugins"
 
+#: endings of the plugins of the Rust implementation
+_NATIVE = frozenset({".so", ".dylib", ".dll"})
+_IN_PYTHON = "write the plugin as a Python class; `streamling plugins new` creates one"
+
 _ID = "__streamling_plugin_id__"
 
 C = TypeVar("C", bound=type[Operator[Any]] | type[Preprocessor] | type[SqlFunction])
@@ -88,6 +92,7 @@ class Plugins:
             if entry not in self._loaded and is_wanted((entry.name,)):
                 self._loaded.add(entry)
                 loading.add_entry_point(entry)
+        self._registry.native_libraries = _native_libraries(self._path)
         for file in _files(self._path):
             ids = declared_ids(file)
             declared |= ids or frozenset()
@@ -159,12 +164,22 @@ def _files(path: str | Path | None) -> list[Path]:
     if path is None:
         return []
     root = Path(path)
+    if root.suffix in _NATIVE:
+        message = f"plugin.path: '{root}' is a native library, which only the Rust implementation can load"
+        raise InvalidPipeline([Problem(message, remedy=_IN_PYTHON)])
     if root.is_file():
         return [root]
     if root.is_dir():
         return sorted(file for file in root.glob("*.py") if not file.name.startswith(("_", ".")))
     remedy = "set it to a Python file or a folder of them, or remove it"
     raise InvalidPipeline([Problem(f"plugin.path: '{root}' does not exist", remedy=remedy)])
+
+
+def _native_libraries(path: str | Path | None) -> tuple[str, ...]:
+    """They stay where both implementations use one folder; a pipeline that needs one is refused."""
+    if path is None or not Path(path).is_dir():
+        return ()
+    return tuple(sorted(file.name for file in Path(path).iterdir() if file.suffix in _NATIVE))
 
 
 def _import(file: Path) -> ModuleType:

@@ -66,6 +66,8 @@ class Registry:
         self._substitute: Substitute = lambda found: found.operator
         #: ids of plugins that have not been imported; their kinds are not known
         self.declared: frozenset[str] = frozenset()
+        #: files beside the plugins that only the Rust implementation loads
+        self.native_libraries: tuple[str, ...] = ()
 
     @classmethod
     def builtin(cls) -> Registry:

@@ -44,6 +44,8 @@ class PipelineFolder:
         self._seen: dict[Path, tuple[int, int, int]] | None = None
         #: why files are not used yet, by pipeline
         self._refused: dict[PipelineKey, str] = {}
+        #: why the files of pipelines cannot be used
+        self._problems: dict[PipelineKey, str] = {}
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pipeline folder", daemon=True)
 
@@ -64,6 +66,9 @@ class PipelineFolder:
         self._refused = {key: reason for key, reason in self._refused.items() if key in files}
         for key, file in files.items():
             self._put(key, file)
+            if file.problem is not None and self._problems.get(key) != file.problem:
+                log.error("a file of %s cannot be used: %s", self._folder, file.problem)
+        self._problems = {key: file.problem for key, file in files.items() if file.problem is not None}
         for key, record in self._catalogue.records().items():
             if record.managed_by == "dir" and record.deleting is None and key not in files:
                 log.info("the file of '%s' was removed: the pipeline is deleted, its state is kept", key)

@@ -55,6 +55,7 @@ class HybridSourceOptions(DeadLetterOptions, SourceOptions):
     """Reads tables one after the other, then the topic that continues them. In job mode it ends before the topic."""
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"table", "topic"})
+    may_delete: ClassVar[bool] = True
 
     bounded_sources: list[BoundedPhase] = Field(description="Bounded phases, in order; may be empty.")
     unbounded_source: UnboundedPhase = Field(description="The unbounded phase.")

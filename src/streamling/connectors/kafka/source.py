@@ -116,6 +116,7 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
 
     reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
     infers_primary_key: ClassVar[bool] = True
+    may_delete: ClassVar[bool] = True
 
     topic: str = Field(min_length=1, description="Topic to read.")
     parallelism: int | None = Field(

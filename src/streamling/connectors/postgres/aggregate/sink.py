@@ -74,6 +74,10 @@ class PostgresAggregateSinkOptions(ParallelOptions, BatchOptions, DeadLetterOpti
         description="Write only the first row per key and operation of a batch, which is the one that counts.",
     )
 
+    @property
+    def rejecting_changes(self) -> Sequence[str]:
+        return [f"aggregate.{name}.fn" for name, column in self.aggregate.items() if column.fn in ("min", "max")]
+
     @field_validator("group_by", mode="before")
     @classmethod
     def _columns_without_fields(cls, value: object) -> object:

@@ -7,9 +7,10 @@ const SECONDS = 30;
 const ROWS = 20;
 const MESSAGES = {
   starting: "A process for the preview is starting, which takes a few seconds.",
-  running: `The preview ends after ${SECONDS} seconds, or when every node has shown ${ROWS} rows.`,
+  running: `The preview ends ${SECONDS} seconds after the first rows, or when every node has shown ${ROWS} rows.`,
   stopped: "The preview was stopped. Nothing was written.",
   ended: "The preview has ended. Nothing was written.",
+  late: `The time is up: not every node has shown ${ROWS} rows. Nothing was written.`,
 };
 
 // `start(path, body)` begins a preview and ends the one before.
@@ -25,8 +26,10 @@ export function usePreview() {
     const update = (change) => running.current === current && setPreview((known) => ({ ...known, ...change(known) }));
     setPreview({ state: "starting", nodes: [], rows: {}, error: null });
     let number = 0;
+    let end = "ended";
     const onEvent = (name, data) => {
       if (name === "nodes") update(() => ({ state: "running", nodes: data }));
+      if (name === "end" && data.time_is_up) end = "late";
       if (name !== "message") return;
       number += 1;
       const node = data.topology_node_key;
@@ -35,7 +38,7 @@ export function usePreview() {
     };
     try {
       await readEvents(`${path}?${new URLSearchParams({ duration_seconds: SECONDS, rows: ROWS })}`, onEvent, current.signal, { method: "POST", body });
-      update(() => ({ state: "ended" }));
+      update(() => ({ state: end }));
     } catch (error) {
       update(() => (current.signal.aborted ? { state: "stopped" } : { state: "failed", error }));
     }
