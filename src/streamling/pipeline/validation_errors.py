@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -47,7 +47,7 @@ class _Finding:
 def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
     """One problem per error; a misspelt required field is reported once."""
     findings = [_finding(details, subject.raw) for details in error.errors(include_url=False)]
-    unknown = {found.path: _fields(subject.model, found.path[:-1]) for found in findings if _is_unknown(found)}
+    unknown = {found.path: _fields(subject, found.path[:-1]) for found in findings if _is_unknown(found)}
     meant = {(*path[:-1], closest(str(path[-1]), fields)) for path, fields in unknown.items()}
     return [
         _unknown_field(found, subject, unknown[found.path]) if _is_unknown(found) else _problem(found, subject)
@@ -114,15 +114,42 @@ def _unknown_field(found: _Finding, subject: Subject, fields: Mapping[str, Field
     )
 
 
-def _fields(model: type[BaseModel], path: Path) -> dict[str, FieldInfo]:
+def _fields(subject: Subject, path: Path) -> dict[str, FieldInfo]:
     """Fields that are allowed at ``path``, by their names in the file."""
-    models = [model]
+    return {name: info for each in _models_at(subject, path) for name, info in _named(each).items()}
+
+
+def _models_at(subject: Subject, path: Path) -> list[type[BaseModel]]:
+    """The models of the mapping at ``path``: several if it does not say which variant it is."""
+    models, raw = [subject.model], subject.raw
     for part in path:
+        raw = _entry(raw, part)
         if isinstance(part, int):
             continue
         inside = [named[part] for each in models if part in (named := _named(each))]
         models = [found for info in inside for found in _models_in(info.annotation)] or models
-    return {name: info for each in models for name, info in _named(each).items()}
+        models = [each for each in models if _may_be(each, raw)] or models
+    return models
+
+
+def _entry(raw: Any, part: str | int) -> Any:
+    if isinstance(raw, dict):
+        return raw.get(part)
+    return raw[part] if isinstance(raw, list) and isinstance(part, int) and part < len(raw) else None
+
+
+def _may_be(model: type[BaseModel], raw: Any) -> bool:
+    """Whether ``raw``, or text that stands for it, has the names that distinguish the variant ``model``."""
+    for name, info in _named(model).items():
+        value = raw.get(name) if isinstance(raw, dict) else raw
+        if isinstance(value, str) and (allowed := _literals(info)) and value not in allowed:
+            return False
+    return True
+
+
+def _literals(info: FieldInfo) -> tuple[Any, ...]:
+    """The only values that a field may have; empty if there are others."""
+    return get_args(info.annotation) if get_origin(info.annotation) is Literal else ()
 
 
 def _named(model: type[BaseModel]) -> dict[str, FieldInfo]:
@@ -146,15 +173,21 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 def _problem(found: _Finding, subject: Subject) -> Problem:
     entry_location = subject.entry_location(found.path)
-    if found.kind == "missing":
-        info = _fields(subject.model, found.path[:-1]).get(str(found.path[-1]))
-        remedy = f"add it: {info.description}" if info is not None and info.description else "add it"
+    if found.kind in ("missing", "union_tag_not_found"):
+        remedy = _missing_remedy(_models_at(subject, found.path[:-1]), str(found.path[-1]))
         return problem_at(f"{subject.name}: the field '{dotted(found.path)}' is missing", entry_location.key, remedy)
     predicate, remedy_or_none = _predicate(found)
     remedy_or_none = _mapping_form(found, subject) or remedy_or_none
     field = f"'{dotted(found.path)}' " if found.path else ""
     location = entry_location.key if found.in_key else entry_location.value
     return problem_at(f"{subject.name}: {field}{predicate}", location, remedy_or_none)
+
+
+def _missing_remedy(models: list[type[BaseModel]], field: str) -> str:
+    infos = [named[field] for model in models if field in (named := _named(model))]
+    if literals := [value for info in infos for value in _literals(info)]:
+        return f"add it, one of: {listing(literals)}"
+    return next((f"add it: {info.description}" for info in infos if info.description), "add it")
 
 
 def _predicate(found: _Finding) -> tuple[str, str | None]:
@@ -208,7 +241,6 @@ _EXPECTED: Mapping[str, tuple[str, str | None]] = {
     **dict.fromkeys(_MAPPING, ("a mapping", "write one 'key: value' per line, indented below it")),
     "list_type": ("a list", "write one '- ' per line, indented below it"),
     "tuple_type": ("a list", "write one '- ' per line, indented below it"),
-    "union_tag_not_found": ("a mapping with a 'type'", None),
 }
 
 
