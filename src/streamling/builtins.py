@@ -22,6 +22,7 @@ _PACKAGES = (
     "streamling.transforms.dynamic_table",
     "streamling.connectors",
     "streamling.connectors.file",
+    "streamling.connectors.generate",
     "streamling.connectors.kafka",
     "streamling.connectors.postgres",
     "streamling.connectors.http",

@@ -70,6 +70,6 @@ def test_a_plugin_that_does_not_end_is_refused(job):
     assert refused.code == 78, refused.err
     assert refused.err == (
         "error: pipeline.yaml:3:3: basic_plugin.random_source source 'events' cannot run in job mode, which supports "
-        "hybrid sources, file sources in bounded mode and bounded plugin sources\n  help: use one of these, or turn "
-        "'job_mode' off\n"
+        "hybrid sources, file sources in bounded mode, generate sources with a count and bounded plugin sources\n"
+        "  help: use one of these, or turn 'job_mode' off\n"
     )

@@ -11,8 +11,7 @@ def test_new_writes_a_project_whose_pipeline_is_valid(project, monkeypatch):
     folder = project.folder / "weather"
     written = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     schemas = {"pipeline.schema.json", "test.schema.json"}
-    data = {"data/2024-07-01.csv", "data/2024-07-02.csv"}
-    assert written == {".gitignore", "README.md", "pipeline.yaml", "pipeline.test.yaml"} | schemas | data
+    assert written == {".gitignore", "README.md", "pipeline.yaml", "pipeline.test.yaml"} | schemas
     monkeypatch.chdir(folder)
     assert project.call("validate", "--static").out == f"{folder}/pipeline.yaml is valid\n"
 

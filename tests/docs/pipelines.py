@@ -82,11 +82,15 @@ def runnable() -> list[Block]:
     for block in BLOCKS:
         data = yaml.safe_load(block.text) if block.language == "yaml" else None
         if data and is_whole(data):
-            files = [source.get("path", "://") for source in data["sources"].values()]
             rest = {node["type"] for section in ("transforms", "sinks") for node in data.get(section, {}).values()}
-            if rest <= LOCAL and not any("://" in path for path in files):
+            if rest <= LOCAL and all(map(is_local, data["sources"].values())):
                 found.append(block)
     return found
+
+
+def is_local(source: dict[str, Any]) -> bool:
+    """Whether a source needs nothing but this machine, and ends."""
+    return "count" in source if source["type"] == "generate" else "://" not in source.get("path", "://")
 
 
 def folder_of(block: Block, tmp_path: Path) -> Path:
@@ -97,7 +101,9 @@ def folder_of(block: Block, tmp_path: Path) -> Path:
         return ROOT / block.comments["run in"]
     section = [other for other in BLOCKS if (other.page, other.section) == (block.page, block.section)]
     files = {other.comments["file"]: other.text for other in section if "file" in other.comments} | block.data
-    assert files.keys() - {"pipeline.yaml"}, f"{block} has no data: add <!-- data: NAME … --> before it"
+    needs_files = any("path" in source for source in yaml.safe_load(block.text)["sources"].values())
+    has_files = bool(files.keys() - {"pipeline.yaml"})
+    assert has_files or not needs_files, f"{block} has no data: add <!-- data: NAME … --> before it"
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

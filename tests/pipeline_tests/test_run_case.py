@@ -205,6 +205,36 @@ cases:
     )
 
 
+GENERATED = """\
+sources:
+  orders:
+    type: generate
+    primary_key: id
+    columns: {id: sequence, price: {generator: number, min: 1, max: 9, type: "decimal(10,2)"}, at: now}
+    changes: {deletes: 0.1}
+transforms:
+  priced: {type: sql, primary_key: id, sql: "SELECT id, price * 2 AS price, at IS NULL AS no_time, _gs_op FROM orders"}
+sinks:
+  out: {type: print, from: priced}
+"""
+
+
+def test_rows_replace_those_of_a_generate_source_and_have_its_columns(suite):
+    passes(
+        suite,
+        """
+cases:
+  one:
+    input: {orders: [{id: 1, price: 1.25}, {id: 2, price: 2, _gs_op: d}]}
+    expect:
+      out:
+        - {id: 1, price: 2.50, no_time: true, _gs_op: i}
+        - {id: 2, price: 4, no_time: true, _gs_op: d}
+""",
+        GENERATED,
+    )
+
+
 TABLES = """\
 sources:
   visits: {type: file, path: nowhere, format: csv, primary_key: id}

@@ -12,9 +12,9 @@ from streamling.cli.errors import ExitCode
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 def new(folder: Path) -> int:
-    """Create a first pipeline with data, a test and a README in DIR, a new or empty folder.
+    """Create a first pipeline with a test and a README in DIR, a new or empty folder.
 
-    The pipeline reads two small CSV files, selects rows with SQL, prints them and ends. It needs no services. Editors
+    The pipeline makes up some rows, selects among them with SQL, prints them and ends. It needs no services. Editors
     complete its fields: the JSON schemas of this version are written beside it.
 
     \b

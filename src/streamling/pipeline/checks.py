@@ -105,8 +105,8 @@ def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
 def job_problem(node: Node) -> Problem:
     """The error that the source ``node`` cannot run in job mode."""
     return problem_at(
-        f"{node} cannot run in job mode, which supports hybrid sources, file sources in bounded mode and bounded "
-        "plugin sources",
+        f"{node} cannot run in job mode, which supports hybrid sources, file sources in bounded mode, generate "
+        "sources with a count and bounded plugin sources",
         node.location,
         "use one of these, or turn 'job_mode' off",
     )

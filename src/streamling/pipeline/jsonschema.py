@@ -108,7 +108,10 @@ def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]
 
 def _with_variables(model: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of ``model`` may contain a variable such as ``${SIZE}`` instead of a number or an allowed value."""
-    fields = {name: field if name == "type" else _or_variable(field) for name, field in model["properties"].items()}
+    fields = {
+        name: field if name == "type" or "const" in field else _or_variable(field)
+        for name, field in model["properties"].items()
+    }
     return {**model, "properties": fields}
 
 

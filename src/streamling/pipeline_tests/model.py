@@ -103,7 +103,9 @@ class Case(Options):
     now: Instant | None = Field(default=None, description="Time that `now()` returns in SQL.")
     env: dict[str, str] = Field(default={}, description="Environment variables, in addition to those of the file.")
     secrets: dict[str, str] = Field(default={}, description="Secrets for `${secret:NAME}`.")
-    timeout: Duration = Field(default=60.0, gt=0, description="Time after which the case fails.")
+    timeout: Duration = Field(
+        default="60s", validate_default=True, gt=0, description="Time after which the case fails."
+    )
 
 
 class CaseFile(Options):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from streamling.connectors.file.source import FileSourceOptions
+from streamling.connectors.generate.source import GenerateSourceOptions
 from streamling.connectors.kafka.decode.rows import METADATA
 from streamling.connectors.kafka.filter import apply_filter
 from streamling.connectors.kafka.source import KafkaSourceOptions
@@ -18,6 +19,7 @@ from streamling.pipeline_tests.load import LoadedCase
 from streamling.pipeline_tests.model import Row, SourceInput
 from streamling.pipeline_tests.rows import arrow_rows, declared_schema, inferred_schema, with_kind
 from streamling.plugins.sources import END, AnySource, End, Position, Source, SourceBatch, SparkRead
+from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,10 +82,17 @@ class CaseSource(Source[Any]):
                 return with_kind(self._file_columns())
             case FileSourceOptions():
                 return self._row_columns()
+            case GenerateSourceOptions():
+                return self._generated_columns()
         raise StreamlingError.user(
             f"the columns of a {self.options.type} source are not known without the system that it reads",
             remedy=f"declare them in the test file: schemas: {{{self.context.name}: {{id: int64}}}}",
         )
+
+    def _generated_columns(self) -> pa.Schema:
+        """The columns of a generate source; rows of the test file need not have all of them."""
+        columns = self.replaced(self.context).schema()
+        return with_kind(pa.schema([each if each.name == OP_COLUMN else each.with_nullable(True) for each in columns]))
 
     def _file_columns(self) -> pa.Schema:
         """The columns of the files, whose path is relative to the working directory or to the pipeline file; without

@@ -30,6 +30,8 @@ _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
 
 #: after this many seconds without a new row, an idle source is taken to have emitted everything
 _QUIET = 3.0
+#: seconds of a `Wait` when a source is read without a pipeline
+_LONGEST_WAIT = 0.05
 
 
 class SourceContract(OperatorContract):
@@ -246,3 +248,5 @@ def _read(source: Source[Any], count: int, table: Any) -> Iterator[tuple[Positio
             found = table(step.rows)
             yield position, found
             rows, position = rows + found.num_rows, step.position
+        elif isinstance(step, Wait):
+            time.sleep(min(step.seconds, _LONGEST_WAIT))

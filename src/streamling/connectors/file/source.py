@@ -43,7 +43,9 @@ class Continuous(Options):
     """Keep polling for new and changed files."""
 
     type: Literal["continuous"] = "continuous"
-    poll_interval: Duration = Field(default=5.0, gt=0, description="Interval between two listings, such as 5s.")
+    poll_interval: Duration = Field(
+        default="5s", validate_default=True, gt=0, description="Interval between two listings, such as 5s."
+    )
 
 
 def _format_name(value: object) -> object:
