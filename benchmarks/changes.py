@@ -12,6 +12,7 @@ from benchmarks.spent import Cost, measure_cost, run_to_its_end
 from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.postgres.config import PostgresConfig
+from streamling.network.policy import ANY_ADDRESS
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 from streamling.state.memory import MemoryState
@@ -88,7 +89,7 @@ class ChangesByHand:
         from streamling.dev.topics import create_topic
 
         create_topic(self._brokers, topic)
-        registry = SchemaRegistry.of(self._config.part(KafkaConfig).kafka_source, "kafka_source")
+        registry = SchemaRegistry.of(self._config.part(KafkaConfig).kafka_source, "kafka_source", ANY_ADDRESS)
         id = registry.register(f"{topic}-value", records.SCHEMA)
         records.write_topic(self._session, self._brokers, topic, id, count, headers=headers)
 

@@ -27,6 +27,7 @@ from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.network.policy import ANY_ADDRESS
 from streamling.observe.observer import RunObserver
 from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
@@ -98,7 +99,7 @@ def postgres_sink(config: AppConfig) -> object:
 
 
 def clickhouse_source(config: AppConfig) -> object:
-    return Server.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source")
+    return Server.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source", ANY_ADDRESS)
 
 
 def clickhouse_sink(config: AppConfig) -> object:
@@ -121,7 +122,7 @@ def kafka_sink(config: AppConfig) -> object:
 
 
 def _registry(section: Any) -> object:
-    made = SchemaRegistry.of(section, "kafka")
+    made = SchemaRegistry.of(section, "kafka", ANY_ADDRESS)
     return made._url, made._headers
 
 
@@ -309,6 +310,10 @@ PROOFS: dict[str, Observed | By] = {
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
     ),
     "network.deny_private": By(f"{_KNOBS}::test_private_addresses_are_refused_when_deny_private_is_on"),
+    "network.allow": By("tests/network/test_policy.py::test_an_allowed_host_is_reached"),
+    "network.credential_hosts": By(
+        "tests/connectors/http/test_options.py::test_the_header_of_a_secret_goes_to_allowed_hosts_only"
+    ),
     "spark.master": By("tests/cluster/test_matrix.py::test_operators_of_a_plugin_file_run_on_the_executors"),
     "spark.conf.<name>": By(f"{_KNOBS}::test_the_settings_for_spark_reach_it"),
     "spark.environment": By(f"{_KNOBS}::test_an_environment_variable_that_is_named_reaches_the_workers_of_spark"),

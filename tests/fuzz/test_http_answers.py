@@ -21,6 +21,7 @@ from streamling.connectors.http.responses import ResponseRows
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.http.client import HttpClient, Target
+from streamling.network.policy import ANY_ADDRESS
 from tests.fuzz.budget import FIRST_SEED, SECONDS, rounds
 from tests.http.raw import RawServer, chunks, raw_server
 
@@ -171,7 +172,7 @@ def pieces(rng: random.Random, text: bytes) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[HttpClient]:
-    made = HttpClient(deny_private=False)
+    made = HttpClient(ANY_ADDRESS)
     yield made
     made.close()
 

@@ -11,15 +11,15 @@ import pytest
 import trustme
 
 from streamling.errors import StreamlingError
-from streamling.http.addresses import is_private
 from streamling.http.client import HttpClient, Target
 from streamling.http.connection import Response
+from streamling.network.policy import NetworkPolicy
 from tests.harness.endpoint import Reply, Request, echo, endpoint
 
 
 @contextmanager
 def client(*, deny_private: bool = False) -> Iterator[HttpClient]:
-    made = HttpClient(deny_private=deny_private)
+    made = HttpClient(NetworkPolicy(deny_private))
     try:
         yield made
     finally:
@@ -146,37 +146,6 @@ def test_an_invalid_address_is_a_permanent_error():
     with pytest.raises(StreamlingError, match="the URL is invalid") as raised:
         post("http://2130706433/rows")
     assert not raised.value.retriable
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        "10.1.2.3",
-        "172.16.0.1",
-        "192.168.1.1",
-        "127.0.0.1",
-        "0.0.0.0",
-        "169.254.169.254",
-        "100.100.100.200",
-        "224.0.0.1",
-        "255.255.255.255",
-        "::1",
-        "::",
-        "fe80::1%eth0",
-        "fd00:ec2::254",
-        "ff02::1",
-        "::ffff:10.0.0.1",
-        "64:ff9b::a00:1",
-        "2002:7f00:1::",
-    ],
-)
-def test_addresses_that_are_not_public(address):
-    assert is_private(address)
-
-
-@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "64:ff9b::101:101"])
-def test_addresses_that_are_public(address):
-    assert not is_private(address)
 
 
 # ── TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────

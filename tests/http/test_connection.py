@@ -14,6 +14,7 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.http.client import HttpClient, Target
 from streamling.http.connection import Response
+from streamling.network.policy import ANY_ADDRESS
 
 
 class Server:
@@ -77,7 +78,7 @@ def answers(made: Server, count: int = 1, *, path: str = "/rows", user: str = ""
     target = Target(
         f"http://{user}127.0.0.1:{made.port}{path}", **{"headers": {}, "seconds": 10, "max_bytes": 1000, **fields}
     )
-    client = HttpClient(deny_private=False)
+    client = HttpClient(ANY_ADDRESS)
     try:
         return [client.run(client.post(target, b"[]")).result(30) for _ in range(count)]
     finally:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from streamling.config import load_config
-from streamling.errors import InvalidPipeline
 from streamling.secrets.keys import Key, KeySetting
 from streamling.secrets.store import SecretStore
 from streamling.serve.applications import Applications
@@ -35,9 +32,9 @@ def test_a_pipeline_has_its_own_name_in_the_state(tmp_path):
 def test_its_settings_take_precedence_over_those_of_the_server(tmp_path):
     (tmp_path / "config.yaml").write_text("checkpoint_interval_sec: 7\nkafka_source: {brokers: here, client_id: me}\n")
     made = applications(tmp_path, STREAMLING__CHECKPOINT_TIMEOUT_SEC="70")
-    own = {"checkpoint_timeout_sec": 80, "kafka_source": {"brokers": "there"}}
+    own = {"checkpoint_timeout_sec": 60, "kafka_source": {"brokers": "there"}}
     config = made.of(spec(config=own)).config
-    assert (config.checkpoint_interval_sec, config.checkpoint_timeout_sec) == (7, 80)
+    assert (config.checkpoint_interval_sec, config.checkpoint_timeout_sec) == (7, 60)
     assert (config.kafka_source.brokers, config.kafka_source.client_id) == ("there", "me")
     assert made.of(spec()).config.checkpoint_timeout_sec == 70
 
@@ -57,12 +54,11 @@ def test_a_start_does_not_wait_for_systems_unless_the_pipeline_says_so(tmp_path)
     assert made.of(spec(config={"startup_timeout_sec": 3})).config.startup_timeout_sec == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["plugin", "spark", "state_backend", "secrets", "secret_store", "serve", "cache_dir", "application_id"]
-)
-def test_settings_of_the_operator_cannot_be_overridden(tmp_path, name):
-    with pytest.raises(InvalidPipeline, match=f"the setting '{name}' cannot be set for one pipeline"):
-        applications(tmp_path).of(spec(config={name: {}}))
+def test_consumer_groups_have_the_name_of_their_pipeline_also_if_the_server_names_them(tmp_path):
+    made = applications(tmp_path, STREAMLING__KAFKA_SOURCE__CONSUMER_GROUP_ID="ours")
+    assert made.of(spec()).config.kafka_source.consumer_group_id == "ours.shop.orders"
+    assert made.of(spec(is_trusted=True)).config.kafka_source.consumer_group_id == "ours"
+    assert applications(tmp_path).of(spec()).config.kafka_source.consumer_group_id is None
 
 
 def test_only_allowed_variables_are_visible_unless_the_operator_wrote_the_definition(tmp_path):

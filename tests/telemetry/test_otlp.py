@@ -21,6 +21,7 @@ from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.network.policy import ANY_ADDRESS
 from streamling.output.redaction import add_secrets
 from streamling.telemetry.metrics import BUCKETS, MetricStore
 from streamling.telemetry.otlp import Push, create_push
@@ -262,7 +263,7 @@ def test_headers_are_not_sent_to_the_target_of_a_redirect(receiver: Receiver) ->
 def test_an_endless_response_costs_only_the_time_of_one_push(case: dict[str, Any]) -> None:
     with (
         raw_server(case["sends"]) as server,
-        transport(Endpoint.of(server.url, {}), "http/protobuf", METRICS) as send,
+        transport(Endpoint.of(server.url, {}), "http/protobuf", METRICS, ANY_ADDRESS) as send,
         pytest.raises(StreamlingError, match=r"no response within 0\.5 s|more than 65536 bytes|got more than|was 103"),
     ):
         send(ExportMetricsServiceRequest(), 0.5)

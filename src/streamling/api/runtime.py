@@ -20,9 +20,11 @@ from streamling.api.definition import Definition, read_definition, with_memory_n
 from streamling.api.managed import Managed
 from streamling.api.run import Run
 from streamling.config import AppConfig, load_config
+from streamling.config.file import read_document
 from streamling.connectors.memory import MemoryInput, MemoryInputs, Rows
 from streamling.document.loader import Document
 from streamling.errors import StreamlingError
+from streamling.network.policy import NetworkPolicy
 from streamling.plugins.shared import SharedResources
 from streamling.runtime.app import App
 from streamling.runtime.run import PipelineRun
@@ -122,7 +124,7 @@ class Runtime(Managed):
         self.close()
 
     def _config(self, settings: Mapping[str, Any]) -> AppConfig:
-        overrides = Document(_merged(self._settings, settings), "settings", {})
+        overrides = read_document(Document(_merged(self._settings, settings), "settings", {}), AppConfig)
         return load_config(self._config_name, cwd=Path.cwd(), env=os.environ, overrides=overrides)
 
     def _spark_with(self, packages: frozenset[str], config: AppConfig) -> SparkRuntime:
@@ -148,6 +150,7 @@ def _start_spark(config: AppConfig, packages: frozenset[str]) -> SparkRuntime:
         master=config.spark.master,
         conf=config.spark.conf,
         variables=config.spark.environment,
+        network=NetworkPolicy.of(config.network),
         cache_dir=config.cache_dir,
         spark_packages=packages,
     )

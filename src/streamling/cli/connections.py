@@ -11,6 +11,7 @@ import click
 from streamling.cli.canvas import canvas_of_stdout
 from streamling.cli.errors import render
 from streamling.errors import StreamlingError
+from streamling.network.policy import NetworkPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +40,7 @@ class LazySpark:
                 master="local[1]",
                 conf=config.spark.conf,
                 variables=config.spark.environment,
+                network=NetworkPolicy.of(config.network),
                 cache_dir=config.cache_dir,
                 spark_packages=self.spark_packages,
                 quick=True,

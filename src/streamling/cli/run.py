@@ -20,6 +20,7 @@ from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.cli.signals import Shutdown, shutdown_by_signals
 from streamling.errors import StreamlingError
+from streamling.network.policy import NetworkPolicy
 from streamling.output.streams import stdout_for_data
 
 if TYPE_CHECKING:
@@ -309,6 +310,7 @@ def start_spark(
         master=config.spark.master,
         conf=config.spark.conf,
         variables=config.spark.environment,
+        network=NetworkPolicy.of(config.network),
         cache_dir=config.cache_dir,
         spark_packages=spark_packages,
         debug=debug,

@@ -14,6 +14,7 @@ from streamling.cli.canvas import Canvas, canvas_of_stdout
 from streamling.cli.errors import ExitCode, render
 from streamling.cli.file_errors import file_errors
 from streamling.cli.options import debug_option
+from streamling.network.policy import NetworkPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,7 @@ def _spark(debug: bool) -> Iterator[Callable[[], SparkSession]]:
         master="local[*]",
         conf={**config.spark.conf, "spark.sql.shuffle.partitions": "1"},
         variables=config.spark.environment,
+        network=NetworkPolicy.of(config.network),
         cache_dir=config.cache_dir,
         spark_packages=frozenset(),
         quick=True,

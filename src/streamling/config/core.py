@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
 from streamling.config import values
+from streamling.config.grants import AT_MOST, FREE
 from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.config.section import Section, no_effect
 
@@ -73,6 +74,26 @@ class SecretStore(Section):
     key: SecretStr | None = Field(
         default=None,
         description="The key itself, in place of the file: 32 bytes in base64; after a comma, former keys.",
+    )
+
+
+class Network(Section):
+    """Which systems pipelines connect to."""
+
+    deny_private: bool = Field(
+        default=False,
+        description="Reject private, loopback, link-local and metadata addresses in all connections of pipelines.",
+    )
+    allow: values.Names = Field(
+        default=(),
+        examples=["db.internal,10.1.0.0/16"],
+        description="Names (`*` matches any text), addresses and networks that `deny_private` accepts.",
+    )
+    credential_hosts: values.Names | None = Field(
+        default=None,
+        examples=["api.example.com,*.internal"],
+        description="Hosts, written as in `allow`, to which a pipeline may direct credentials of this configuration. "
+        "Default: all for pipeline files, none for pipelines from the API of `streamling serve`.",
     )
 
 
@@ -139,25 +160,40 @@ class CoreConfig(Section):
         description="Pipeline file to use if the command line names none.",
     )
     internal_buffer_size: int = Field(
-        default=10, ge=1, description="Maximum number of batches queued for a node. Default: 2."
+        default=10,
+        ge=1,
+        json_schema_extra=AT_MOST,
+        description="Maximum number of batches queued for a node. Default: 2.",
     )
-    num_records_before_stop: int | None = Field(default=None, ge=1, description="Stop after this many rows.")
-    checkpoint_interval_sec: float = Field(default=5, gt=0, description="Time between two checkpoints.")
+    num_records_before_stop: int | None = Field(
+        default=None, ge=1, json_schema_extra=FREE, description="Stop after this many rows."
+    )
+    checkpoint_interval_sec: float = Field(
+        default=5, gt=0, json_schema_extra=FREE, description="Time between two checkpoints."
+    )
     checkpoint_timeout_sec: float = Field(
-        default=300, gt=0, description="The pipeline stops if a checkpoint takes longer."
+        default=300, gt=0, json_schema_extra=AT_MOST, description="The pipeline stops if a checkpoint takes longer."
     )
     startup_timeout_sec: float = Field(
         default=10,
         ge=0,
+        json_schema_extra=AT_MOST,
         description=("Maximum time to wait at start-up for a broker, registry or database that is unreachable."),
     )
-    enforce_primary_keys: bool = Field(default=False, description="Reject pipelines with sinks that have no key.")
-    job_mode: bool = Field(default=False, description="Stop when all bounded sources have ended.")
+    enforce_primary_keys: bool = Field(
+        default=False, json_schema_extra=FREE, description="Reject pipelines with sinks that have no key."
+    )
+    job_mode: bool = Field(
+        default=False, json_schema_extra=FREE, description="Stop when all bounded sources have ended."
+    )
     drain_policy: values.DrainPolicy = Field(
-        default="auto", description="What happens to rows in progress when the pipeline stops."
+        default="auto", json_schema_extra=FREE, description="What happens to rows in progress when the pipeline stops."
     )
     shutdown_budget_secs: float = Field(
-        default=25, gt=0, description="Maximum time from a signal to the exit of the process."
+        default=25,
+        gt=0,
+        json_schema_extra=AT_MOST,
+        description="Maximum time from a signal to the exit of the process.",
     )
     plugin_drain_budget_secs: float = Field(
         default=60,
@@ -168,6 +204,7 @@ class CoreConfig(Section):
     backpressure_event_threshold_ms: int = Field(
         default=100,
         ge=0,
+        json_schema_extra=FREE,
         description="A node that waits longer than this for a node downstream counts as one backpressure event.",
     )
     preview_tolerant_mode: bool = Field(
@@ -177,6 +214,7 @@ class CoreConfig(Section):
 
     live_data_inspect_enabled: bool = Field(
         default=False,
+        json_schema_extra=FREE,
         description="Keep rows of all nodes for the admin API, also while nobody watches them; otherwise only rows "
         "that are in Python anyway.",
     )
@@ -200,6 +238,7 @@ class CoreConfig(Section):
     )
     secret_store: SecretStore = Field(default=SecretStore())
     spark: Spark = Field(default=Spark())
+    network: Network = Field(default=Network())
     cache_dir: values.LocalPath = Field(
         default_factory=lambda: default_cache_dir(os.environ),
         description="Folder for start-up archives and downloaded Spark connectors.",
@@ -208,6 +247,16 @@ class CoreConfig(Section):
     plugin: Plugin = Field(default=Plugin())
 
     test_settings: TestSettings = Field(default=TestSettings())
+
+    _config_file: Path | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        self._config_file = (context or {}).get("config_file")
+
+    @property
+    def config_file(self) -> Path | None:
+        """The file that the configuration was read from, if there is one."""
+        return self._config_file
 
     def part(self, kind: type[PartT]) -> PartT:
         """The configuration as declared by ``kind``, which has the settings of one connector."""

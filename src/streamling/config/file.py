@@ -28,6 +28,13 @@ def from_file(path: Path, model: type[Section], reading: Reading) -> None:
     from_document(document, model, reading)
 
 
+def read_document(document: Document, model: type[Section]) -> Reading:
+    """The settings of a document alone."""
+    reading = Reading()
+    from_document(document, model, reading)
+    return reading
+
+
 def from_document(document: Document, model: type[Section], reading: Reading) -> None:
     """Add the settings of a document."""
     reading.problems += document.problems

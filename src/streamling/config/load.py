@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from streamling.config.core import default_cache_dir
 from streamling.config.environment import from_environment
-from streamling.config.file import from_document, from_file
+from streamling.config.file import from_file
 from streamling.config.model import AppConfig
 from streamling.config.origin import Reading, SettingValue
 from streamling.config.schema import (
@@ -25,7 +25,6 @@ from streamling.config.schema import (
 )
 from streamling.config.section import Section
 from streamling.config.values import mask_url
-from streamling.document.loader import Document
 from streamling.document.scalars import BadValueError
 from streamling.document.secrets import secrets_in, secrets_in_environment, secrets_of_text
 from streamling.errors import InvalidPipeline, Problem
@@ -35,7 +34,7 @@ DEFAULT_NAME = "config"
 
 
 def load_config(
-    name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str], overrides: Document | None = None
+    name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str], overrides: Reading | None = None
 ) -> AppConfig:
     """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``; ``overrides``
     are the settings of one pipeline.
@@ -49,13 +48,15 @@ def load_config(
         from_file(path, AppConfig, reading)
     from_environment(env, AppConfig, reading)
     if overrides is not None:
-        from_document(overrides, AppConfig, reading)
+        reading.values |= overrides.values
+        reading.problems += overrides.problems
     # before any message can contain a value
     add_secrets(secrets_in_environment(env))
     add_secrets(_explicit_secrets(reading))
     reading.values.setdefault(("cache_dir",), SettingValue(str(default_cache_dir(env)), ""))
     try:
-        config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context={"cwd": cwd.absolute()})
+        context = {"cwd": cwd.absolute(), "config_file": path}
+        config = AppConfig.model_validate(reading.nested(_sections(AppConfig)), context=context)
     except ValidationError as error:
         reading.problems += _problems(error, reading.values)
     if reading.problems:
@@ -74,11 +75,11 @@ def _sections(model: type[Section]) -> dict[str, Any]:
 
 def _explicit_secrets(reading: Reading) -> Iterator[str]:
     declared_settings = list(settings(AppConfig))
-    secret = [setting.path for setting in declared_settings if is_typed_secret(setting.info)]
+    secret = [setting for setting in declared_settings if is_typed_secret(setting.info)]
     # maps whose keys are the users' names for secrets
     named = {setting.path[0] for setting in declared_settings if setting.extra("keys_are_secret_names")}
     for path, setting_value in reading.values.items():
-        if isinstance(setting_value.value, str) and any(_matches(declared, path) for declared in secret):
+        if isinstance(setting_value.value, str) and any(declared.matches(path) for declared in secret):
             yield from secrets_of_text(setting_value.value, is_secret=True)
         else:
             yield from secrets_in(setting_value.value, path[0] if path[0] in named else path[-1])
@@ -91,7 +92,7 @@ def _warn_about_ineffective_settings(reading: Reading, config: AppConfig) -> Non
         if setting.no_effect is None:
             continue
         for path, setting_value in reading.values.items():
-            if _matches(setting.path, path) and (ANY_NAME in setting.path or not _is_default(setting, path, config)):
+            if setting.matches(path) and (ANY_NAME in setting.path or not _is_default(setting, path, config)):
                 reading.warn_about_ineffective(path, setting_value, setting.no_effect)
 
 
@@ -127,16 +128,12 @@ def _problem(details: Any, values: Mapping[tuple[str, ...], SettingValue]) -> Pr
         # a rule about several settings; its message names them
         return Problem(str(cause or details["msg"]), remedy=getattr(cause, "remedy", None))
     source = values[path]
-    info = next((s.info for s in settings(AppConfig) if _matches(s.path, path)), None)
+    info = next((s.info for s in settings(AppConfig) if s.matches(path)), None)
     if isinstance(cause, BadValueError):
         return source.problem(path, str(cause), cause.remedy)
     if info is None or is_secret(info):
         return source.problem(path, f"cannot be used, expected {'text' if info is None else expected(info)}")
     return source.problem(path, f"is {_shown(source.value)}, expected {expected(info)}")
-
-
-def _matches(declared: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    return len(declared) == len(path) and all(a in (b, "<name>") for a, b in zip(declared, path, strict=True))
 
 
 def _shown(value: Any) -> str:

@@ -47,8 +47,17 @@ class Setting:
 
     def extra(self, name: str) -> Any:
         """The value of ``name`` in the field's ``json_schema_extra``."""
-        extra = self.info.json_schema_extra
-        return extra.get(name) if isinstance(extra, dict) else None
+        return extra(self.info, name)
+
+    def matches(self, path: tuple[str, ...]) -> bool:
+        """Whether ``path``, which has the user's names, leads to this property."""
+        return len(self.path) == len(path) and all(a in (b, ANY_NAME) for a, b in zip(self.path, path, strict=True))
+
+
+def extra(info: FieldInfo, name: str) -> Any:
+    """The value of ``name`` in ``json_schema_extra``."""
+    found = info.json_schema_extra
+    return found.get(name) if isinstance(found, dict) else None
 
 
 def variable(path: tuple[str, ...]) -> str:
@@ -65,8 +74,7 @@ def settings(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setti
         elif section := section_of(map_value(info)):
             yield from settings(section, (*here, ANY_NAME))
         else:
-            extra = info.json_schema_extra
-            reason = extra.get("no_effect") if isinstance(extra, dict) else None
+            reason = extra(info, "no_effect")
             yield Setting(
                 (*here, ANY_NAME) if map_value(info) else here, info, str(reason) if reason else model.no_effect
             )

@@ -21,6 +21,8 @@ class Section(BaseModel):
 
     #: why no setting of this section has an effect; None: they have
     no_effect: ClassVar[str | None] = None
+    #: the section whose values replace those that are None; None: no section
+    inherits: ClassVar[str | None] = None
 
     model_config = ConfigDict(
         extra="ignore",

@@ -5,15 +5,16 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamling.config.core import CoreConfig
+from streamling.config.grants import FREE
 from streamling.config.section import Section
 
 
 class PrintSink(Section):
     """Settings of the print sink."""
 
-    sample_every: int = Field(default=1, ge=1, description="Print every nth row.")
+    sample_every: int = Field(default=1, ge=1, json_schema_extra=FREE, description="Print every nth row.")
     num_records_before_stop: int | None = Field(
-        default=None, ge=1, description="Stop the pipeline after this many rows."
+        default=None, ge=1, json_schema_extra=FREE, description="Stop the pipeline after this many rows."
     )
 
 

@@ -23,6 +23,7 @@ from typing import IO, Any, Final
 from streamling.errors import StreamlingError
 from streamling.http.errors import ResponseTooLargeError
 from streamling.http.request import InvalidUrlError, origin_of
+from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 
 #: maximum number of bytes read from an error response
 _MAX_ERROR_BYTES: Final = 65536
@@ -49,14 +50,17 @@ def send_request(
     seconds: float,
     max_bytes: int,
     redirects: bool = False,
+    network: NetworkPolicy = ANY_ADDRESS,
 ) -> HttpResponse:
     """Send a request: by default a GET, or a POST if there is ``data``. Raises OSError and HTTPException as `urllib`
     does, TimeoutError after ``seconds`` in total, `ResponseTooLargeError`, and a `StreamlingError` for a redirect to
-    another origin. If ``redirects`` is true, redirects of a GET within the same origin are followed."""
+    another origin. If ``redirects`` is true, redirects of a GET within the same origin are followed. A ``network`` that
+    denies addresses also denies proxies of the environment, which would resolve the name again."""
     request = urllib.request.Request(url, data, dict(headers), method=method)
-    with _deadline(seconds) as sockets:
+    with _deadline(seconds, network) as sockets:
         sockets.max_bytes = max_bytes + _MAX_OVERHEAD_BYTES
-        opener = urllib.request.build_opener(_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects))
+        handlers = [_Http(sockets), _Https(sockets), _Redirects(sockets, follow=redirects)]
+        opener = urllib.request.build_opener(*handlers, *([urllib.request.ProxyHandler({})] * network.deny_private))
         try:
             with opener.open(request, timeout=seconds) as response:
                 body = response.read(max_bytes + 1)
@@ -146,18 +150,21 @@ class _Sockets:
     """The connections of one request, as duplicates: a socket is not accessible during a TLS handshake. Socket
     timeouts restart with every byte; this deadline does not."""
 
-    def __init__(self) -> None:
+    def __init__(self, network: NetworkPolicy) -> None:
+        self._network = network
         self._open: list[socket.socket] = []
         self._lock = threading.Lock()
         self.expired = False
         #: maximum size of a whole response: Python reads trailers without a limit
         self.max_bytes = _MAX_OVERHEAD_BYTES
 
-    def add(self, connected: socket.socket) -> None:
+    def connect(self, *arguments: Any, **options: Any) -> socket.socket:
+        connected = self._network.create_connection(*arguments, **options)
         with self._lock:
             self._open.append(connected.dup())
         if self.expired:
             self.expire()
+        return connected
 
     def expire(self) -> None:
         self.expired = True
@@ -174,8 +181,8 @@ class _Sockets:
 
 
 @contextmanager
-def _deadline(seconds: float) -> Iterator[_Sockets]:
-    sockets, end = _Sockets(), time.monotonic() + seconds
+def _deadline(seconds: float, network: NetworkPolicy) -> Iterator[_Sockets]:
+    sockets, end = _Sockets(network), time.monotonic() + seconds
     timer = threading.Timer(seconds, sockets.expire)
     timer.daemon = True
     timer.start()
@@ -213,15 +220,10 @@ class _Https(urllib.request.HTTPSHandler):
 def _connection_class(kind: type[HTTPConnection], sockets: _Sockets) -> Any:
     """Return a connection class whose sockets are registered as soon as they connect."""
 
-    def connect(*arguments: Any, **options: Any) -> socket.socket:
-        connected = socket.create_connection(*arguments, **options)
-        sockets.add(connected)
-        return connected
-
     class WatchedConnection(kind):  # type: ignore[valid-type, misc]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
-            self._create_connection = connect
+            self._create_connection = sockets.connect
 
         def response_class(self, connected: socket.socket, **options: Any) -> HTTPResponse:
             return HTTPResponse(_Bounded(connected, sockets.max_bytes), **options)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from streamling.http.connection import Response
 from streamling.http.errors import ConnectFailedError, NoResponseError, ResponseTooLargeError
 from streamling.http.pool import Pool
 from streamling.http.request import InvalidUrlError, Origin, Request, origin_of
+from streamling.network.policy import NetworkPolicy
 
 ResultT = TypeVar("ResultT")
 
@@ -49,13 +50,13 @@ class Target:
 class HttpClient:
     """Thread-safe, except `post`, which must be called within `run`."""
 
-    def __init__(self, *, deny_private: bool) -> None:
+    def __init__(self, network: NetworkPolicy) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="http", daemon=True)
         self._thread.start()
         #: origins that have responded: later failures are outages
         self._responded: set[Origin] = set()
-        self._pool = self.run(_open_pool(deny_private)).result()
+        self._pool = self.run(_open_pool(network)).result()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> Future[ResultT]:
         """Start ``work`` on the client's thread."""
@@ -130,9 +131,9 @@ class HttpClient:
         await self._loop.shutdown_default_executor()
 
 
-async def _open_pool(deny_private: bool) -> Pool:
+async def _open_pool(network: NetworkPolicy) -> Pool:
     """Create the pool, which belongs to the running loop."""
-    return Pool(deny_private=deny_private)
+    return Pool(network)
 
 
 def _redirected_url(target: Target, url: str, location: str) -> str:

@@ -9,11 +9,11 @@ import ssl
 from functools import cached_property
 from typing import Final
 
-from streamling.errors import StreamlingError
-from streamling.http.addresses import is_address, is_private
 from streamling.http.connection import Connection
 from streamling.http.errors import ConnectFailedError, NoResponseError
 from streamling.http.request import Origin
+from streamling.network.addresses import is_address
+from streamling.network.policy import NetworkPolicy
 
 CONNECT_SECONDS: Final = 10.0
 #: time after which an idle connection is closed
@@ -25,9 +25,9 @@ _NAME_SECONDS: Final = 10.0
 class Pool:
     """Used on the client's thread only. Callers limit the number of connections."""
 
-    def __init__(self, *, deny_private: bool) -> None:
+    def __init__(self, network: NetworkPolicy) -> None:
         self._loop = asyncio.get_running_loop()
-        self._deny_private = deny_private
+        self._network = network
         self._open: set[Connection] = set()
         self._idle: dict[Origin, list[Connection]] = {}
         self._names: dict[str, tuple[float, list[str]]] = {}
@@ -110,10 +110,7 @@ class Pool:
         cannot resolve to something else in between."""
         host = origin.host
         found = [host] if is_address(host) else await self._resolve(host)
-        if self._deny_private:
-            for address in found:
-                if is_private(address):
-                    raise _private_address_error(host, address)
+        self._network.check(host, found)
         return found
 
     async def _resolve(self, host: str) -> list[str]:
@@ -134,11 +131,3 @@ class Pool:
         context = ssl.create_default_context()
         context.set_alpn_protocols(["http/1.1"])
         return context
-
-
-def _private_address_error(host: str, address: str) -> StreamlingError:
-    verb = "is" if host == address else f"resolves to {address}, which is"
-    return StreamlingError.user(
-        f"'{host}' {verb} a private address, and network.deny_private is on",
-        remedy="use a public address, or turn network.deny_private off",
-    )

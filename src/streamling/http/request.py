@@ -10,8 +10,8 @@ from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 from streamling import __version__
-from streamling.http.addresses import is_address
 from streamling.http.decoding import ACCEPTED
+from streamling.network.addresses import is_address
 
 _PORTS: Final = {"http": 80, "https": 443}
 #: characters of a path and a query that are not escaped; "%" because what is already escaped must not be escaped again

@@ -67,7 +67,8 @@ def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
 def spark_package_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
     """The paths of the jars of these packages, downloaded or not."""
     classes = [classes_jar(_folder(cache_dir))] if spark_packages & _with_classes() else []
-    return [*_downloads(cache_dir, spark_packages), *classes]
+    # ours come first: they replace a class of Kafka's client (`DefaultHostResolver`)
+    return [*classes, *_downloads(cache_dir, spark_packages)]
 
 
 def _downloads(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:

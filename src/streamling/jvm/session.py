@@ -27,6 +27,7 @@ from streamling.jvm.process import Gateway, Jvm
 from streamling.jvm.session_functions import remove_unsafe_functions
 from streamling.jvm.settings import spark_settings
 from streamling.jvm.timings import Timings
+from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 from streamling.spark.master import is_local
 from streamling.spark.scratch import Scratch, sweep
 
@@ -84,13 +85,14 @@ class SparkRuntime:
         timings: Timings | None = None,
         record: bool = False,
         variables: Iterable[str] = (),
+        network: NetworkPolicy = ANY_ADDRESS,
     ) -> SparkRuntime:
         """Launch the JVM and return immediately; another thread imports PySpark and builds the session.
 
         ``spark_packages`` that are not in the cache are downloaded first; those in the cache are always loaded.
         ``quick`` is for short jobs: a faster start, but slower long runs. ``debug`` copies the JVM's output to stderr.
         ``record`` makes the JVM write the start-up archive when it is stopped. ``variables`` lists environment
-        variables passed to Spark's processes besides those they need.
+        variables passed to Spark's processes besides those they need. ``network`` applies to Kafka's clients.
         """
         spark_packages |= fetched_spark_packages(cache_dir)
         order = _Order(master, dict(conf or {}), cache_dir, spark_packages, timings or Timings(), record)
@@ -102,6 +104,7 @@ class SparkRuntime:
         archive = Archive.of(command, cache_dir)
         scratch = Scratch()
         own = [f"-Djava.io.tmpdir={scratch.path}", f"-XX:ErrorFile={logs}/hs_err_%p.log"]
+        own += [f"-D{name}={value}" for name, value in network.java_properties().items()]
         command = replace(command, class_path=unsigned(command.class_path, cache_dir))
         line = command.line([*own, *(archive.record() if record else archive.use())])
         try:

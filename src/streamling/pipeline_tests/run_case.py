@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamling.config import AppConfig, load_config
-from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall
 from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
@@ -112,7 +111,7 @@ def _config(name: str | None, folder: Path, env: Mapping[str, str], timeout: flo
             "shutdown_budget_secs": timeout,
             "num_records_before_stop": None,
             # the stubbed endpoints are on this machine
-            "network": config.part(HttpConfig).network.model_copy(update={"deny_private": False}),
+            "network": config.network.model_copy(update={"deny_private": False}),
         }
     )
 

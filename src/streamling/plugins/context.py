@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamling.config import AppConfig
 from streamling.errors import BadRow, StreamlingError
+from streamling.network.policy import NetworkPolicy
 from streamling.plugins.delivery import Deliveries, Delivery
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import SharedResources
@@ -181,6 +182,11 @@ class NodeContext(Generic[OptionsT]):
             startup_timeout=self.config.startup_timeout_sec,
             report=self.report_retry,
         )
+
+    @property
+    def network(self) -> NetworkPolicy:
+        """The addresses that clients of the node may connect to."""
+        return NetworkPolicy.of(self.config.network)
 
     @property
     def state_key(self) -> str:

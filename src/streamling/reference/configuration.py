@@ -48,6 +48,10 @@ STREAMLING__STATE_BACKEND__POSTGRES__PASSWORD=… streamling run pipeline.yaml
   all of them are reported at once.
 - Settings marked 🔒 never appear in logs, errors or the output of any command ([security model](security.md)).
 - The file is trusted: it names plugins and jars whose code runs with `run`, `validate` and `plan`.
+- *Per pipeline*: what the `config` of a pipeline on a [server](fleet.md) may do with the setting. Empty: nothing, the
+  setting is the server's. *lower*: set a smaller value than the server. *address*, *protection*, *credential*: set it,
+  but a connection that the pipeline changes is made
+  [without the server's credentials](security.md#credentials-of-the-server).
 """
 
 
@@ -69,7 +73,7 @@ def _is_plain_map(setting: Setting) -> bool:
 
 
 def _table(group: list[Setting]) -> str:
-    rows = ["| Setting | Variable | Takes | Default | Meaning |", "|---|---|---|---|---|"]
+    rows = ["| Setting | Variable | Takes | Default | Meaning | Per pipeline |", "|---|---|---|---|---|---|"]
     rows += [f"| {' | '.join(_row(setting))} |" for setting in group]
     return "\n".join(rows)
 
@@ -84,7 +88,18 @@ def _row(setting: Setting) -> list[str]:
         _takes(info).replace("|", "\\|"),
         _default(info),
         info.description or "",
+        _per_pipeline(setting),
     ]
+
+
+def _per_pipeline(setting: Setting) -> str:
+    match setting.extra("pipeline"):
+        case None:
+            return ""
+        case "at most":
+            return "lower"
+        case _:
+            return setting.extra("part") or "yes"
 
 
 def _takes(info: FieldInfo) -> str:

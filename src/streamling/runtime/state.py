@@ -10,6 +10,7 @@ from pathlib import Path
 from streamling.config import AppConfig
 from streamling.config.identity import LEGACY_APPLICATION_ID
 from streamling.errors import StreamlingError
+from streamling.network.policy import ANY_ADDRESS
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.shared import SharedResources
 from streamling.runtime.config import StateConfig
@@ -92,7 +93,7 @@ def state_connection(config: AppConfig) -> ConnectionCheck | None:
     if settings.backend_type == "Postgres" and settings.postgres is not None:
         from streamling.connectors.postgres.connection import Server
 
-        server = Server.of(settings.postgres, "state_backend.postgres")
+        server = Server.of(settings.postgres, "state_backend.postgres", ANY_ADDRESS)
         return ConnectionCheck("Postgres", str(server), partial(_check_backend, config))
     if settings.backend_type == "Sqlite" and settings.sqlite is not None:
         path = settings.sqlite.database_path

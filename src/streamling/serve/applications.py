@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from streamling.config import AppConfig, load_config
+from streamling.config.pipeline_settings import config_of_pipeline
+from streamling.connectors.kafka.config import KafkaConfig
 from streamling.document.loader import load_yaml
-from streamling.errors import InvalidPipeline, Problem
+from streamling.network.hosts import matches_any
 from streamling.pipeline.model import Pipeline
 from streamling.plugins.shared import SharedResources
 from streamling.runtime.app import App
@@ -21,30 +23,6 @@ from streamling.serve.config import ServeConfig
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.sizes import SIZES
 
-#: Settings that concern the server or could make it run other code: the operator decides about them.
-_OPERATOR_SETTINGS = frozenset(
-    (
-        *(
-            "admin_api_host",
-            "admin_api_port",
-            "admin_api_token",
-            "application_id",
-            "cache_dir",
-            "log_format",
-            "log_level",
-        ),
-        *(
-            "pipeline_definition_location",
-            "plugin",
-            "secret_store",
-            "secrets",
-            "serve",
-            "spark",
-            "state_backend",
-            "test_settings",
-        ),
-    )
-)
 _CONFIG_FILE = "config"
 
 
@@ -63,7 +41,6 @@ class Applications:
 
     def of(self, spec: PipelineSpec) -> App:
         """The configuration and the node types of a pipeline; raises `InvalidPipeline`."""
-        config = self._config(spec)
         update = {
             "application_id": spec.key.application_id,
             # the reconciler restarts what is unreachable; a start that waits would only block another one
@@ -72,7 +49,10 @@ class Applications:
         # read on use: a store that cannot be decrypted concerns only the pipelines that name its secrets
         stored = StoredSecrets(self.secrets)
         app = App.of(
-            config.model_copy(update=update), env=self._variables(spec), stored_secrets=stored, shared=self.shared
+            self._config(spec).model_copy(update=update),
+            env=self._variables(spec),
+            stored_secrets=stored,
+            shared=self.shared,
         )
         return app if spec.preview_rows is None else app.for_preview(spec.preview_rows)
 
@@ -90,23 +70,18 @@ class Applications:
         app.run(self.pipeline(app, spec), MemoryState()).check_without_spark()
 
     def _config(self, spec: PipelineSpec) -> AppConfig:
-        overrides = {**SIZES[spec.size].settings(), **spec.config}
-        if not overrides:
-            return self.config
-        reserved = sorted(_OPERATOR_SETTINGS.intersection(spec.config))
-        if reserved:
-            raise InvalidPipeline(
-                [
-                    Problem(
-                        f"the setting '{name}' cannot be set for one pipeline",
-                        _CONFIG_FILE,
-                        remedy="set it in the configuration of the server",
-                    )
-                    for name in reserved
-                ]
+        size = SIZES[spec.size]
+        config = self.config
+        if spec.config or size.settings():
+            config = config_of_pipeline(
+                load_yaml(json.dumps(spec.config), _CONFIG_FILE),
+                server=config,
+                defaults=size.settings(),
+                limits=size.limits(config),
+                load=lambda overrides: load_config(self.config_name, cwd=self.cwd, env=self.env, overrides=overrides),
+                may_receive_credentials=lambda host: matches_any(host, config.network.credential_hosts or ()),
             )
-        document = load_yaml(json.dumps(overrides), _CONFIG_FILE)
-        return load_config(self.config_name, cwd=self.cwd, env=self.env, overrides=document)
+        return config if spec.is_trusted else _for_stranger(config, spec)
 
     def _variables(self, spec: PipelineSpec) -> Mapping[str, str]:
         if spec.is_trusted:
@@ -129,3 +104,14 @@ class Applications:
 def definition_file(spec: PipelineSpec) -> str:
     """How errors name the definition of a pipeline."""
     return f"{spec.key.name}.yaml"
+
+
+def _for_stranger(config: AppConfig, spec: PipelineSpec) -> AppConfig:
+    """The configuration for a definition whose author may not use everything that the server has."""
+    source = config.part(KafkaConfig).kafka_source
+    hosts = config.network.credential_hosts or ()
+    update: dict[str, Any] = {"network": config.network.model_copy(update={"credential_hosts": hosts})}
+    if (group := source.consumer_group_id) is not None:  # the same for all pipelines: each gets groups of its own
+        own = source.model_copy(update={"consumer_group_id": f"{group}.{spec.key.application_id}"})
+        update["kafka_source"] = own
+    return config.model_copy(update=update)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, LiteralString, Protocol
 from streamling.config import AppConfig
 from streamling.connectors.postgres.config import PostgresState
 from streamling.errors import StreamlingError
+from streamling.network.policy import ANY_ADDRESS
 from streamling.runtime.config import StateConfig
 from streamling.state.ownership import lock_state
 
@@ -116,7 +117,7 @@ class PostgresDatabase:
 
         self._settings = settings
         self._timeout = timeout
-        self._server = Server.of(settings, "state_backend.postgres")
+        self._server = Server.of(settings, "state_backend.postgres", ANY_ADDRESS)
         self._lock = threading.Lock()
         self._connection: psycopg.Connection | None = None
         State(IDENTITY, settings, acquire_timeout=timeout).close()  # creates the schema

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from streamling.config import AppConfig
 from streamling.serve.model import Size
+
+#: what the engine uses for sizes without values of their own
+_ROWS, _QUEUE = 200_000, 2
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,12 @@ class SizeLimits:
         """The settings of a pipeline of this size; its own settings take precedence."""
         values = {"record_batch_size": self.rows, "internal_buffer_size": self.queue}
         return {name: value for name, value in values.items() if value is not None}
+
+    def limits(self, server: AppConfig) -> dict[str, int]:
+        """The largest values that a pipeline of this size may set: those of the size or of the server, otherwise the
+        engine's defaults, which are not those of the settings."""
+        defaults = {"record_batch_size": _ROWS, "internal_buffer_size": _QUEUE}
+        return {name: self.settings().get(name) or server.explicit_value(name) or defaults[name] for name in defaults}
 
 
 SIZES: Mapping[Size, SizeLimits] = MappingProxyType(

@@ -14,6 +14,7 @@ from streamling.errors import StreamlingError
 from streamling.jvm.command import DEFAULT_HEAP_MB
 from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
 from streamling.jvm.session import SparkRuntime
+from streamling.network.policy import NetworkPolicy
 from streamling.runtime.memory import total_memory_mb
 from streamling.serve.runtime import JvmDeath
 from streamling.spark.own_classes import find_class
@@ -36,6 +37,7 @@ def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
             master=config.spark.master,
             conf={**_defaults(), **config.spark.conf},
             variables=config.spark.environment,
+            network=NetworkPolicy.of(config.network),
             cache_dir=config.cache_dir,
             spark_packages=packages,
             debug=debug,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.network.policy import NetworkPolicy
 from streamling.telemetry.catalogue import ROWS, ROWS_DELTA
 from streamling.telemetry.config import TelemetryConfig
 from streamling.telemetry.metrics import MetricStore, Series, SeriesKey
@@ -34,7 +35,9 @@ def create_push(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> 
             from streamling.telemetry.otlp_transport import Service, transport
 
             service = Service(_SERVICE, ExportMetricsServiceResponse)
-            send = resources.enter_context(transport(endpoint, settings.endpoint_protocol, service))
+            send = resources.enter_context(
+                transport(endpoint, settings.endpoint_protocol, service, NetworkPolicy.of(config.network))
+            )
         yield Push(metrics, send, resource_of(config), deltas=ROWS_DELTA not in settings.metric_deny_list)
 
 

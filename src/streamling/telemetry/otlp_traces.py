@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from streamling import __version__
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.network.policy import NetworkPolicy
 from streamling.telemetry.config import TelemetryConfig
 from streamling.telemetry.otlp import packages_needed, resource_of
 from streamling.telemetry.otlp_endpoint import Endpoint
@@ -54,7 +55,9 @@ def create_trace_push(
             from streamling.telemetry.otlp_transport import Service, transport
 
             service = Service(_SERVICE, ExportTraceServiceResponse)
-            send = resources.enter_context(transport(endpoint, settings.endpoint_protocol, service))
+            send = resources.enter_context(
+                transport(endpoint, settings.endpoint_protocol, service, NetworkPolicy.of(config.network))
+            )
 
         def push(seconds: float) -> None:
             spans = take()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from streamling import __version__
 from streamling.errors import StreamlingError
 from streamling.http.blocking import HttpResponse, reason_of, send_request
 from streamling.http.errors import ResponseTooLargeError
+from streamling.network.policy import NetworkPolicy
 from streamling.output.redaction import excerpt
 from streamling.telemetry.otlp_endpoint import Endpoint
 
@@ -45,13 +47,15 @@ class Service(Generic[AnswerT]):
 
 
 @contextmanager
-def transport(endpoint: Endpoint, protocol: str, service: Service[AnswerT]) -> Iterator[Send[AnswerT]]:
-    """The sender for ``endpoint`` and one of the protocols of the configuration."""
+def transport(
+    endpoint: Endpoint, protocol: str, service: Service[AnswerT], network: NetworkPolicy
+) -> Iterator[Send[AnswerT]]:
+    """The sender for ``endpoint`` and one of the protocols of the configuration; it connects as ``network`` allows."""
     if protocol == "grpc":
-        with _grpc(endpoint, service) as send:
+        with _grpc(endpoint, service, network) as send:
             yield send
     else:
-        yield _Http(endpoint, service, as_json=protocol == "http/json")
+        yield _Http(endpoint, service, network, as_json=protocol == "http/json")
 
 
 # ── HTTP ─────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -61,8 +65,9 @@ class _Http(Generic[AnswerT]):
     """Protobuf or JSON over HTTP. Uses Python's own client: occasional requests need no pool, and an attempt that hangs
     in a DNS lookup must not delay the exit, which the client of handlers and webhooks would wait for."""
 
-    def __init__(self, endpoint: Endpoint, service: Service[AnswerT], *, as_json: bool) -> None:
+    def __init__(self, endpoint: Endpoint, service: Service[AnswerT], network: NetworkPolicy, *, as_json: bool) -> None:
         self._endpoint = endpoint
+        self._network = network
         self._service = service
         self._as_json = as_json
         kind = "application/json" if as_json else "application/x-protobuf"
@@ -76,6 +81,7 @@ class _Http(Generic[AnswerT]):
                 data=self._body(message),
                 seconds=seconds,
                 max_bytes=_MOST_BYTES,
+                network=self._network,
             )
         except ResponseTooLargeError:
             raise StreamlingError.transient(f"the response has more than {_MOST_BYTES} bytes") from None
@@ -129,14 +135,17 @@ def _with_hex_ids(value: Any) -> Any:
 
 
 @contextmanager
-def _grpc(endpoint: Endpoint, service: Service[AnswerT]) -> Iterator[Send[AnswerT]]:
+def _grpc(endpoint: Endpoint, service: Service[AnswerT], network: NetworkPolicy) -> Iterator[Send[AnswerT]]:
     import grpc
 
-    options = [("grpc.primary_user_agent", _AGENT), ("grpc.max_reconnect_backoff_ms", 10_000)]
+    target, options = endpoint.host, [("grpc.primary_user_agent", _AGENT), ("grpc.max_reconnect_backoff_ms", 10_000)]
+    if network.deny_private:
+        target, fixed = _checked_target(endpoint.host, network)
+        options += fixed
     if endpoint.secure:
-        channel = grpc.secure_channel(endpoint.host, grpc.ssl_channel_credentials(), options)
+        channel = grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
     else:
-        channel = grpc.insecure_channel(endpoint.host, options)
+        channel = grpc.insecure_channel(target, options)
 
     def send(message: Message, seconds: float) -> AnswerT:
         try:
@@ -150,6 +159,22 @@ def _grpc(endpoint: Endpoint, service: Service[AnswerT]) -> Iterator[Send[Answer
             f"/{service.name}/Export", lambda message: message.SerializeToString(), service.answer.FromString
         )
         yield send
+
+
+def _checked_target(host: str, network: NetworkPolicy) -> tuple[str, list[tuple[str, Any]]]:
+    """The addresses of ``host``, checked, and the options with which a channel uses only these: gRPC would resolve the
+    name again later."""
+    name, _, port = host.rpartition(":")
+    name = name.strip("[]")
+    try:
+        addresses = network.addresses(name, int(port))
+    except socket.gaierror as error:
+        raise StreamlingError.transient(f"the host name '{name}' cannot be resolved ({error.strerror})") from None
+    is_v6 = ":" in addresses[0]
+    # all addresses of a target belong to one family
+    same = [f"[{each}]:{port}" if is_v6 else f"{each}:{port}" for each in addresses if (":" in each) == is_v6]
+    options = [("grpc.default_authority", host), ("grpc.ssl_target_name_override", name), ("grpc.enable_http_proxy", 0)]
+    return f"ipv{6 if is_v6 else 4}:{','.join(same)}", options
 
 
 def _status(code: str, details: str, seconds: float) -> str:

@@ -15,6 +15,7 @@ from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.config import ClickHouse as Settings
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
+from streamling.network.policy import ANY_ADDRESS
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
@@ -52,7 +53,7 @@ class Database:
 
     def client(self, **settings: Any) -> ClickHouseClient:
         config = Settings.model_validate({**self.settings, **settings})
-        return ClickHouseClient(Server.of(config, "clickhouse_sink"), application_id="test", timeout=30)
+        return ClickHouseClient(Server.of(config, "clickhouse_sink", ANY_ADDRESS), application_id="test", timeout=30)
 
     def execute(self, *statements: str) -> None:
         with self.client() as client:

@@ -20,6 +20,7 @@ from streamling.connectors.clickhouse.errors import ServerError
 from streamling.connectors.clickhouse.server import Server, TableName, identifier, literal
 from streamling.dev.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError, Unreachable
+from streamling.network.policy import ANY_ADDRESS
 from tests.connectors.clickhouse.driver import Database
 from tests.harness.clickhouse import inject_fault
 from tests.harness.endpoint import Reply, Request, endpoint
@@ -31,7 +32,9 @@ ODD = 'it\'s \\ `odd` "text" \t\n\r ü {x:String} \0!'
 
 def client_of(url: str, *, timeout: float = 30, **settings: Any) -> ClickHouseClient:
     config = Settings.model_validate({"url": url, "password": "hunter2", **settings})
-    return ClickHouseClient(Server.of(config, "clickhouse_sink"), application_id="pipe line\n7", timeout=timeout)
+    return ClickHouseClient(
+        Server.of(config, "clickhouse_sink", ANY_ADDRESS), application_id="pipe line\n7", timeout=timeout
+    )
 
 
 # ── the real server ─────────────────────────────────────────────────────────────────────────────────────────
@@ -232,11 +235,11 @@ def test_a_server_may_be_behind_a_path() -> None:
 
 def test_a_url_that_is_not_one_is_an_error() -> None:
     with pytest.raises(StreamlingError, match=r"clickhouse_sink\.url is not an http or https URL"):
-        Server.of(Settings.model_construct(url="clickhouse:9000"), "clickhouse_sink")
+        Server.of(Settings.model_construct(url="clickhouse:9000"), "clickhouse_sink", ANY_ADDRESS)
 
 
 def test_a_table_may_be_named_with_its_database() -> None:
-    server = Server.of(Settings(database="here"), "clickhouse_sink")
+    server = Server.of(Settings(database="here"), "clickhouse_sink", ANY_ADDRESS)
     assert TableName.parse("t", server) == TableName("here", "t")
     assert TableName.parse("there.t", server) == TableName("there", "t")
 

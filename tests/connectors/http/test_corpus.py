@@ -10,6 +10,7 @@ import yaml
 
 from streamling.errors import StreamlingError
 from streamling.http.client import HttpClient, Target
+from streamling.network.policy import ANY_ADDRESS
 from tests.http.raw import MOST_BYTES, raw_server
 from tests.paths import TESTS
 
@@ -20,7 +21,7 @@ _BUFFERED = MOST_BYTES // 3
 
 @pytest.fixture(scope="module")
 def client():
-    made = HttpClient(deny_private=False)
+    made = HttpClient(ANY_ADDRESS)
     yield made
     made.close()
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import SecretStr, ValidationError
 
+from streamling.config.core import Network
 from streamling.connectors.http.options import HttpCall, resolve_secret, secret_key
 from streamling.connectors.http.webhook import WebhookSinkOptions
 from streamling.errors import StreamlingError
@@ -15,6 +16,7 @@ from streamling.pipeline.options import dump
 class Secrets:
     http_secret_header: dict[str, str] = field(default_factory=dict)
     http_secret_value: dict[str, SecretStr] = field(default_factory=dict)
+    network: Network = field(default_factory=Network)
 
 
 def webhook(**fields: object) -> WebhookSinkOptions:
@@ -28,6 +30,21 @@ def resolve(options: HttpCall, config: Secrets) -> tuple[str, SecretStr] | None:
 
 
 CONFIGURED = Secrets({"my_api_key": "X-Api-Key"}, {"my_api_key": SecretStr("hunter2")})
+
+
+@pytest.mark.parametrize(
+    ("allowed", "is_sent"),
+    [(None, True), ((), False), (("example.com",), True), (("other.example.com", "*.org"), False)],
+)
+def test_the_header_of_a_secret_goes_to_allowed_hosts_only(allowed, is_sent) -> None:
+    config = Secrets(CONFIGURED.http_secret_header, CONFIGURED.http_secret_value, Network(credential_hosts=allowed))
+    options = webhook(secret_name="my_api_key")
+    if is_sent:
+        assert resolve(options, config) == ("X-Api-Key", SecretStr("hunter2"))
+        return
+    with pytest.raises(StreamlingError, match=r"the secret 'my_api_key' may not be sent to 'example\.com'") as raised:
+        resolve(options, config)
+    assert "network.credential_hosts" in str(raised.value.remedy)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from streamling.connectors.clickhouse.config import ClickHouseSource
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
+from streamling.network.policy import ANY_ADDRESS
 from streamling.runtime.run import PipelineRun
 from tests.connectors.kafka.source_driver import Topic, record, rows_in
 from tests.harness.pipelines import Bench, eventually, finish
@@ -42,7 +43,7 @@ class Database:
         return {f"STREAMLING__CLICKHOUSE_SOURCE__{name}": value for name, value in server.items()}
 
     def server(self, database: str | None = None) -> Server:
-        return Server.of(self.settings(database=database or self.name), "clickhouse_source")
+        return Server.of(self.settings(database=database or self.name), "clickhouse_source", ANY_ADDRESS)
 
     def execute(self, *statements: str, database: str | None = None) -> None:
         with ClickHouseClient(self.server(database), application_id="tests", timeout=60) as client:

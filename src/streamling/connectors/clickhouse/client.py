@@ -187,6 +187,7 @@ class ClickHouseClient:
                 )
             else:
                 self._connection = HTTPConnection(origin.host, origin.port, timeout=_CONNECT_SECONDS)
+            self._connection._create_connection = self.server.network.create_connection  # type: ignore[attr-defined]
             self._connection.connect()
             self._connection.sock.settimeout(self._timeout)
         return self._connection

@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 from streamling.connectors.clickhouse.config import ClickHouse
 from streamling.errors import StreamlingError
 from streamling.http.request import InvalidUrlError, Origin, origin_of
+from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,10 @@ class Server:
     section: str
     #: trusted certificates; None: those of the system
     ca_file: Path | None = None
+    network: NetworkPolicy = ANY_ADDRESS
 
     @classmethod
-    def of(cls, config: ClickHouse, section: str) -> Server:
+    def of(cls, config: ClickHouse, section: str, network: NetworkPolicy) -> Server:
         """Return the server of a section of the configuration; a user in the URL takes precedence."""
         try:
             origin = origin_of(config.url)
@@ -46,6 +48,7 @@ class Server:
             database=config.database,
             section=section,
             ca_file=config.ssl_ca_location,
+            network=network,
         )
 
     def __str__(self) -> str:

@@ -111,7 +111,8 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
     def connections(
         cls, context: NodeContext[ClickHouseSinkOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return (clickhouse_connection(Server.of(context.config.part(ClickHouseConfig).clickhouse_sink, SECTION)),)
+        config = context.config.part(ClickHouseConfig).clickhouse_sink
+        return (clickhouse_connection(Server.of(config, SECTION, context.network)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table}

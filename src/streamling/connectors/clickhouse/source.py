@@ -69,7 +69,7 @@ class ClickHouseSource(Source[ClickHouseSourceOptions]):
         self._state_key = f"clickhouse_source:{context.name}:v1"
         self._reader = TableReader(
             TableQuery(
-                Server.of(config, _SECTION),
+                Server.of(config, _SECTION, context.network),
                 options.table_name,
                 columns=options.columns,
                 filter=options.filter,
@@ -84,7 +84,8 @@ class ClickHouseSource(Source[ClickHouseSourceOptions]):
     def connections(
         cls, context: NodeContext[ClickHouseSourceOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return (clickhouse_connection(Server.of(context.config.part(ClickHouseConfig).clickhouse_source, _SECTION)),)
+        config = context.config.part(ClickHouseConfig).clickhouse_source
+        return (clickhouse_connection(Server.of(config, _SECTION, context.network)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table_name}

@@ -58,7 +58,7 @@ class TableWriter:
     def __init__(self, context: NodeContext[ClickHouseSinkOptions]) -> None:
         self._context = context
         self._options = context.options
-        server = Server.of(context.config.part(ClickHouseConfig).clickhouse_sink, SECTION)
+        server = Server.of(context.config.part(ClickHouseConfig).clickhouse_sink, SECTION, context.network)
         self._name = TableName.parse(context.options.table, server)
         self._target = Target(self._name, context)
         self._compression = _compression(context)

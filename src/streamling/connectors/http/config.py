@@ -5,33 +5,39 @@ from __future__ import annotations
 from pydantic import Field, SecretStr
 
 from streamling.config.core import CoreConfig
+from streamling.config.grants import AT_MOST
 from streamling.config.section import Section
 
 
 class HttpHandler(Section):
     """Settings of handlers and webhooks."""
 
-    trigger_max_count: int = Field(default=2000, ge=1, description="Maximum number of rows per request.")
-    operator_timeout_sec: float = Field(default=300, gt=0, description="Time limit for one response.")
-    buffer_size: int = Field(default=25, ge=1, description="Requests in flight at once, per instance of a node.")
+    trigger_max_count: int = Field(
+        default=2000, ge=1, json_schema_extra=AT_MOST, description="Maximum number of rows per request."
+    )
+    operator_timeout_sec: float = Field(
+        default=300, gt=0, json_schema_extra=AT_MOST, description="Time limit for one response."
+    )
+    buffer_size: int = Field(
+        default=25, ge=1, json_schema_extra=AT_MOST, description="Requests in flight at once, per instance of a node."
+    )
     max_request_bytes: int = Field(
-        default=64 * 1024 * 1024, ge=1, description="Maximum size of a request; larger batches are split."
+        default=64 * 1024 * 1024,
+        ge=1,
+        json_schema_extra=AT_MOST,
+        description="Maximum size of a request; larger batches are split.",
     )
     max_response_bytes: int = Field(
-        default=64 * 1024 * 1024, ge=1, description="Maximum size of a response, also after decompression."
+        default=64 * 1024 * 1024,
+        ge=1,
+        json_schema_extra=AT_MOST,
+        description="Maximum size of a response, also after decompression.",
     )
     max_response_values: int = Field(
         default=5_000_000,
         ge=1,
+        json_schema_extra=AT_MOST,
         description="Maximum number of JSON values (objects, arrays, fields) in a response to a handler.",
-    )
-
-
-class Network(Section):
-    """Which addresses handlers and webhooks may connect to."""
-
-    deny_private: bool = Field(
-        default=False, description="Reject private, loopback, link-local and metadata addresses."
     )
 
 
@@ -45,4 +51,3 @@ class HttpConfig(CoreConfig):
         description="Header name by `secret_name`.",
     )
     http_secret_value: dict[str, SecretStr] = Field(default={}, description="Header value by `secret_name`.")
-    network: Network = Field(default=Network())

@@ -83,8 +83,8 @@ class Endpoint:
         self._skipped_rows, self._last_error = 0, ""
         self._context = context
         self._retry_log = RetryLog(context.log, context.report_retry)
-        deny_private = context.config.part(HttpConfig).network.deny_private
-        self._client = context.shared.acquire(HttpClient, lambda: HttpClient(deny_private=deny_private), deny_private)
+        network = context.network
+        self._client = context.shared.acquire(HttpClient, lambda: HttpClient(network), network)
         self._senders = Senders(self._client, settings.buffer_size, self._send_with_retry)
 
     def max_calls(self, requests: int = 1) -> int:

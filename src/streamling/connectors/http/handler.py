@@ -69,8 +69,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
     ) -> Sequence[ConnectionCheck]:
         from streamling.connectors.http.probe import http_connection
 
-        network = context.config.part(HttpConfig).network
-        return (http_connection(context.options.url, deny_private=network.deny_private),)
+        return (http_connection(context.options.url, context.network),)
 
     def labels(self) -> Mapping[str, str]:
         return {"url": redact_url(self.options.url)}

@@ -13,6 +13,8 @@ from streamling.config.values import secret_key
 from streamling.connectors.http.config import HttpConfig
 from streamling.document.scalars import BadValueError, HttpUrl, Secret
 from streamling.errors import StreamlingError
+from streamling.http.request import origin_of
+from streamling.network.policy import NetworkPolicy
 from streamling.pipeline.options import NodeOptions
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -65,6 +67,7 @@ def resolve_secret(options: HttpCall, config: HttpConfig) -> tuple[str, SecretSt
     if header is None or value is None:
         missing = [part for part, found in (("header", header), ("value", value)) if found is None]
         raise _not_configured(options.secret_name, missing)
+    _check_destination(options, config)
     if header.lower() in (name.lower() for name in options.headers):
         raise StreamlingError.user(
             f"the header '{header}' is set by both 'secret_name' and 'headers'",
@@ -75,6 +78,18 @@ def resolve_secret(options: HttpCall, config: HttpConfig) -> tuple[str, SecretSt
     with _describe_invalid(f"the value of the secret '{options.secret_name}'"):
         _check_header_value(value)
     return header, value
+
+
+def _check_destination(options: HttpCall, config: HttpConfig) -> None:
+    if config.network.credential_hosts is None:
+        return
+    host = origin_of(options.url).host
+    if not NetworkPolicy.of(config.network).may_receive_credentials(host):
+        raise StreamlingError.user(
+            f"the header of the secret '{options.secret_name}' may not be sent to '{host}'",
+            remedy="add the host to network.credential_hosts in the configuration of the server, or set the header in "
+            "`headers`",
+        ).about("secret_name")
 
 
 @contextmanager

@@ -9,31 +9,25 @@ from typing import Final
 
 from streamling.document.scalars import redact_url
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.addresses import is_private
 from streamling.http.request import InvalidUrlError, Origin, origin_of
+from streamling.network.policy import NetworkPolicy
 from streamling.plugins.connections import ConnectionCheck
 
 _CONNECT_SECONDS: Final = 5.0
 
 
-def http_connection(url: str, *, deny_private: bool) -> ConnectionCheck:
+def http_connection(url: str, network: NetworkPolicy) -> ConnectionCheck:
     """Return the check of the host of ``url``, for `Operator.connections`."""
-    return ConnectionCheck("HTTP", redact_url(url), partial(_check, url, deny_private))
+    return ConnectionCheck("HTTP", redact_url(url), partial(_check, url, network))
 
 
-def _check(url: str, deny_private: bool) -> str | None:
+def _check(url: str, network: NetworkPolicy) -> str | None:
     try:
         origin = origin_of(url)
     except InvalidUrlError:
         raise StreamlingError.user(f"{redact_url(url)} is not a valid HTTP URL", remedy="correct `url`") from None
     try:
-        with socket.create_connection((origin.host, origin.port), timeout=_CONNECT_SECONDS) as plain:
-            address = str(plain.getpeername()[0])
-            if deny_private and is_private(address):
-                raise StreamlingError.user(
-                    f"'{origin.host}' resolves to {address}, a private address, and network.deny_private is on",
-                    remedy="use a public address, or turn network.deny_private off",
-                )
+        with network.create_connection((origin.host, origin.port), timeout=_CONNECT_SECONDS) as plain:
             return _tls_version(plain, origin) if origin.tls else None
     except socket.gaierror:
         raise _unreachable(origin, "the host name cannot be resolved") from None

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def table_connections(context: NodeContext[HybridSourceOptions]) -> list[ConnectionCheck]:
     """Return the checks of the server and of the offset table."""
-    server = Server.of(context.config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source")
+    config = context.config.part(ClickHouseConfig).clickhouse_source
+    server = Server.of(config, "clickhouse_source", context.network)
     loaded = LoadedOffsets(context.options, server, context.config.application_id)
     offsets = ConnectionCheck("ClickHouse", f"{server}, offset table {loaded.table}", partial(_check_offsets, loaded))
     return [clickhouse_connection(server), offsets]

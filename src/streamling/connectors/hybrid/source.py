@@ -51,7 +51,8 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
         self._topic = kafka.options.topic
         self._tables = BoundedTables(context)
         self._offsets = Offsets(context.name, self._topic, committed=True, group=group_name(kafka), log=context.log)
-        server = Server.of(context.config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source")
+        config = context.config.part(ClickHouseConfig).clickhouse_source
+        server = Server.of(config, "clickhouse_source", context.network)
         self._loaded = LoadedOffsets(context.options, server, context.config.application_id)
         self._handoff = HandOff(context, self._offsets, self._loaded)
         self._stored = StoredPhases(context, self._offsets, self._tables, self._loaded)

@@ -29,7 +29,7 @@ class BoundedTables:
         self._context = context
         self._phases = context.options.bounded_sources
         self._config = context.config.part(ClickHouseConfig).clickhouse_source
-        self._server = Server.of(self._config, "clickhouse_source")
+        self._server = Server.of(self._config, "clickhouse_source", context.network)
         #: state keys of the positions in the tables
         self.cursor_keys = tuple(cursor_key(context.name, phase) for phase in range(len(self._phases)))
         #: those of phases that are not complete

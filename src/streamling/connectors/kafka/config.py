@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr
 
 from streamling.config import values
 from streamling.config.core import CoreConfig
+from streamling.config.grants import AT_MOST, FREE, address, credential, credential_file, protection
 from streamling.config.section import Section, no_effect
 from streamling.config.values import folded
 
@@ -24,23 +25,49 @@ SaslMechanism = Annotated[
 class Kafka(Section):
     """Kafka brokers and schema registry."""
 
-    brokers: str = Field(default="localhost:9092", description="Bootstrap servers, comma-separated.")
-    security_protocol: SecurityProtocol = Field(default="plaintext", description="Security protocol.")
-    sasl_mechanism: SaslMechanism | None = Field(default=None, description="SASL mechanism.")
-    sasl_username: SecretStr | None = Field(default=None, description="SASL user.")
-    sasl_password: SecretStr | None = Field(default=None, description="SASL password.")
+    brokers: str = Field(
+        default="localhost:9092",
+        json_schema_extra=address("brokers"),
+        description="Bootstrap servers, comma-separated.",
+    )
+    security_protocol: SecurityProtocol = Field(
+        default="plaintext", json_schema_extra=protection("brokers"), description="Security protocol."
+    )
+    sasl_mechanism: SaslMechanism | None = Field(
+        default=None, json_schema_extra=protection("brokers"), description="SASL mechanism."
+    )
+    sasl_username: SecretStr | None = Field(
+        default=None, json_schema_extra=credential("brokers"), description="SASL user."
+    )
+    sasl_password: SecretStr | None = Field(
+        default=None, json_schema_extra=credential("brokers"), description="SASL password."
+    )
     ssl_ca_location: values.LocalPath | None = Field(
-        default=None, description="PEM file with trusted certificates; defaults to those that Java trusts."
+        default=None,
+        json_schema_extra=credential_file("brokers"),
+        description="PEM file with trusted certificates; defaults to those that Java trusts.",
     )
     ssl_certificate_location: values.LocalPath | None = Field(
-        default=None, description="PEM file with the client certificate, for brokers that require one."
+        default=None,
+        json_schema_extra=credential_file("brokers"),
+        description="PEM file with the client certificate, for brokers that require one.",
     )
     ssl_key_location: values.LocalPath | None = Field(
-        default=None, description="PEM file with the private key of the client certificate (PKCS#8)."
+        default=None,
+        json_schema_extra=credential_file("brokers"),
+        description="PEM file with the private key of the client certificate (PKCS#8).",
     )
-    schema_registry_url: values.Url = Field(default="http://localhost:18081", description="URL of the schema registry.")
-    schema_registry_username: str | None = Field(default=None, description="Registry user.")
-    schema_registry_password: SecretStr | None = Field(default=None, description="Registry password.")
+    schema_registry_url: values.Url = Field(
+        default="http://localhost:18081",
+        json_schema_extra=address("registry"),
+        description="URL of the schema registry.",
+    )
+    schema_registry_username: str | None = Field(
+        default=None, json_schema_extra=credential("registry"), description="Registry user."
+    )
+    schema_registry_password: SecretStr | None = Field(
+        default=None, json_schema_extra=credential("registry"), description="Registry password."
+    )
     client_id: str | None = Field(default=None, description="Client id sent to the brokers.")
 
 
@@ -57,7 +84,9 @@ class KafkaSource(Kafka):
         description="Time without a heartbeat after which an instance loses its partitions to the others.",
     )
     lag_report_interval_ms: int = Field(default=60000, ge=1, description="Time between two lag reports.")
-    consumer_fetch_timeout_sec: float = Field(default=60, gt=0, description="Time limit for one fetch.")
+    consumer_fetch_timeout_sec: float = Field(
+        default=60, gt=0, json_schema_extra=AT_MOST, description="Time limit for one fetch."
+    )
     stall_watchdog_timeout_sec: float = Field(
         default=60,
         gt=0,
@@ -76,12 +105,14 @@ class KafkaConfig(CoreConfig):
     record_batch_interval_ms: int = Field(
         default=100,
         ge=1,
+        json_schema_extra=FREE,
         description="Default of `batch_flush_interval` in Kafka sources, except real-time ones; no wait unless it is "
         "set.",
     )
     record_batch_size: int = Field(
         default=1000,
         ge=1,
+        json_schema_extra=AT_MOST,
         description="Default of `batch_size` in Kafka sources; 200 000 or more unless it is set.",
     )
     kafka_source: KafkaSource = Field(default=KafkaSource())

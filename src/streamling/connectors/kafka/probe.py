@@ -12,6 +12,7 @@ from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
 from streamling.document.scalars import redact_url
+from streamling.network.policy import NetworkPolicy
 from streamling.plugins.connections import ConnectionCheck
 
 if TYPE_CHECKING:
@@ -22,21 +23,25 @@ Sessions = Callable[[], "SparkSession"]
 
 
 def topic_connection(
-    config: Kafka, section: str, topic: str, spark: Sessions, *, must_exist: bool = True
+    config: Kafka, section: str, topic: str, spark: Sessions, network: NetworkPolicy, *, must_exist: bool = True
 ) -> ConnectionCheck:
     """Return the check of the brokers and the topic, for `Operator.connections`."""
-    check = partial(_check_topic, config, section, topic, spark, must_exist)
+    check = partial(_check_topic, config, section, topic, spark, network, must_exist)
     return ConnectionCheck("Kafka", f"{config.brokers}, topic '{topic}'", check, uses_spark=True)
 
 
-def registry_connection(config: Kafka, section: str, subject: str, *, must_exist: bool = True) -> ConnectionCheck:
+def registry_connection(
+    config: Kafka, section: str, subject: str, network: NetworkPolicy, *, must_exist: bool = True
+) -> ConnectionCheck:
     """Return the check of the schema registry and the subject, for `Operator.connections`."""
-    check = partial(_check_subject, config, section, subject, must_exist)
+    check = partial(_check_subject, config, section, subject, network, must_exist)
     return ConnectionCheck("schema registry", f"{redact_url(config.schema_registry_url)}, subject '{subject}'", check)
 
 
-def _check_topic(config: Kafka, section: str, topic: str, spark: Sessions, must_exist: bool) -> str:
-    check_reachable(config.brokers, section)
+def _check_topic(
+    config: Kafka, section: str, topic: str, spark: Sessions, network: NetworkPolicy, must_exist: bool
+) -> str:
+    check_reachable(config.brokers, section, network)
     admin = KafkaAdmin(spark(), client_settings(config, section))
     try:
         found = admin.describe(topic) if must_exist else admin.find(topic)
@@ -50,7 +55,7 @@ def _partitions(topic: TopicInfo) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
 
 
-def _check_subject(config: Kafka, section: str, subject: str, must_exist: bool) -> str:
-    registry = SchemaRegistry.of(config, section)
+def _check_subject(config: Kafka, section: str, subject: str, network: NetworkPolicy, must_exist: bool) -> str:
+    registry = SchemaRegistry.of(config, section, network)
     found = registry.latest(subject) if must_exist else registry.find_latest(subject)
     return "the schema will be registered" if found is None else f"schema {found.id}"

@@ -5,19 +5,20 @@ from __future__ import annotations
 import socket
 
 from streamling.errors import Unreachable
+from streamling.network.policy import NetworkPolicy
 
 _CONNECT_SECONDS = 3.0
 
 
-def check_reachable(brokers: str, section: str) -> None:
-    """Raise `Unreachable` if none of the bootstrap servers accepts a connection; ``section`` is the section of the
-    configuration that names them."""
+def check_reachable(brokers: str, section: str, network: NetworkPolicy) -> None:
+    """Raise `Unreachable` if none of the bootstrap servers accepts a connection, or another error if ``network`` denies
+    one that was tried; ``section`` is the section of the configuration that names them."""
     reasons = []
     for broker in filter(None, (part.strip() for part in brokers.split(","))):
         host, colon, port = broker.rpartition(":")
         if not colon or not port.isdecimal():
             return  # the client reports malformed addresses itself
-        reason = _failure(host.strip("[]"), int(port))
+        reason = _failure(host.strip("[]"), int(port), network)
         if reason is None:
             return
         reasons.append(f"{broker}: {reason}")
@@ -28,9 +29,9 @@ def check_reachable(brokers: str, section: str) -> None:
         )
 
 
-def _failure(host: str, port: int) -> str | None:
+def _failure(host: str, port: int, network: NetworkPolicy) -> str | None:
     try:
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
+        network.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
     except socket.gaierror:
         return "the host name cannot be resolved"
     except TimeoutError:

@@ -14,6 +14,7 @@ from streamling.connectors.kafka.config import Kafka
 from streamling.errors import StreamlingError, Unreachable
 from streamling.http.blocking import HttpResponse, reason_of, send_request
 from streamling.http.errors import ResponseTooLargeError
+from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 from streamling.output.redaction import excerpt
 
 #: time limit for a whole response
@@ -49,8 +50,10 @@ class SchemaRegistry:
         password: str | None = None,
         timeout: float = _SECONDS,
         setting: str = "schema_registry_url",
+        network: NetworkPolicy = ANY_ADDRESS,
     ) -> None:
         """``setting`` is the name of the setting with the URL, for errors."""
+        self._network = network
         parts = urlsplit(url.rstrip("/"))
         if parts.username is not None:  # urllib would treat them as part of the host name
             username, password = username or unquote(parts.username), password or unquote(parts.password or "")
@@ -66,7 +69,7 @@ class SchemaRegistry:
         self._has_answered = False
 
     @classmethod
-    def of(cls, config: Kafka, section: str) -> SchemaRegistry:
+    def of(cls, config: Kafka, section: str, network: NetworkPolicy) -> SchemaRegistry:
         """Return the registry of a section of the configuration."""
         if not config.schema_registry_url:
             raise StreamlingError.user(f"{section}.schema_registry_url is not set, but Avro requires a schema registry")
@@ -78,6 +81,7 @@ class SchemaRegistry:
             username=config.schema_registry_username,
             password=None if password is None else password.get_secret_value(),
             setting=f"{section}.schema_registry_url",
+            network=network,
         )
 
     def latest(self, subject: str) -> RegisteredSchema:
@@ -141,6 +145,7 @@ class SchemaRegistry:
                 seconds=self._timeout,
                 max_bytes=_MAX_BYTES,
                 redirects=True,
+                network=self._network,
             )
         except ResponseTooLargeError:
             raise StreamlingError.user(

@@ -105,7 +105,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         #: columns of the last rows that came from Python, and the plan that encodes them
         self._plan_cache: tuple[pa.Schema, ArrowPlan | NeedsJob] | None = None
         if context.options.data_format == "avro":
-            self._registry = SchemaRegistry.of(context.config.part(KafkaConfig).kafka_sink, _SECTION)
+            self._registry = SchemaRegistry.of(context.config.part(KafkaConfig).kafka_sink, _SECTION, context.network)
             self._own_schema()
 
     @classmethod
@@ -117,10 +117,11 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         cls, context: NodeContext[KafkaSinkOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
         config, options = context.config.part(KafkaConfig).kafka_sink, context.options
-        brokers = topic_connection(config, _SECTION, options.topic, spark, must_exist=False)
+        brokers = topic_connection(config, _SECTION, options.topic, spark, context.network, must_exist=False)
         if options.data_format == "json":
             return (brokers,)
-        return (brokers, registry_connection(config, _SECTION, f"{options.topic}-value", must_exist=False))
+        subject = f"{options.topic}-value"
+        return (brokers, registry_connection(config, _SECTION, subject, context.network, must_exist=False))
 
     def labels(self) -> Mapping[str, str]:
         return {"topic": self._topic}
@@ -149,7 +150,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         from pyspark.sql import SparkSession
 
         if self._admin is None:
-            check_reachable(self.context.config.part(KafkaConfig).kafka_sink.brokers, _SECTION)
+            brokers = self.context.config.part(KafkaConfig).kafka_sink.brokers
+            check_reachable(brokers, _SECTION, self.context.network)
             self._admin = KafkaAdmin.shared(self.context.shared, SparkSession.active(), self._settings)
         if not self._admin.exists(self._topic):
             self._admin.create(self._topic, self.options.topic_partitions, self._topic_settings())

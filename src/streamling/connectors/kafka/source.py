@@ -222,7 +222,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         name, options = self.context.name, self.options
         if options.schema_ is not None:
             return JsonFormat(name, options.schema_, rejecting=self._rejecting)
-        registry = SchemaRegistry.of(self._config, SECTION)
+        registry = SchemaRegistry.of(self._config, SECTION, self.context.network)
         return AvroFormat(name, self._topic, options, registry, rejecting=self._rejecting)
 
     @property
@@ -243,10 +243,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         cls, context: NodeContext[KafkaSourceOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
         config, topic = context.config.part(KafkaConfig).kafka_source, context.options.topic
-        brokers = topic_connection(config, SECTION, topic, spark)
+        brokers = topic_connection(config, SECTION, topic, spark, context.network)
         if context.options.data_format == "json":
             return (brokers,)
-        return (brokers, registry_connection(config, SECTION, f"{topic}-value"))
+        return (brokers, registry_connection(config, SECTION, f"{topic}-value", context.network))
 
     @classmethod
     def external_positions(
@@ -287,7 +287,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def open(self) -> None:
         """Waits briefly for brokers that are unreachable; the flow retries later outages."""
-        self.context.retry(partial(check_reachable, self._config.brokers, SECTION))
+        self.context.retry(partial(check_reachable, self._config.brokers, SECTION, self.context.network))
 
     def close(self) -> None:
         if self._group is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, SecretStr
 
 from streamling.config import values
 from streamling.config.core import CoreConfig
+from streamling.config.grants import AT_MOST, FREE, address, credential, credential_file, protection
 from streamling.config.section import Section, no_effect
 from streamling.config.values import folded
 from streamling.document.scalars import Duration
@@ -24,14 +25,17 @@ SslMode = Annotated[
 class PostgresServer(Section):
     """Connection to the Postgres database of the state and of dynamic tables."""
 
-    host: str = Field(default="localhost", description="Host name or address.")
-    port: int = Field(default=5432, ge=1, le=65535, description="Server port.")
-    db: str = Field(default="streamling", description="Database.")
-    user: str = Field(default="graph-node", description="User.")
-    password: SecretStr = Field(default=_EMPTY, description="Password.")
-    sslmode: SslMode = Field(default="require", description="TLS mode, as in libpq.")
+    host: str = Field(default="localhost", json_schema_extra=address("server"), description="Host name or address.")
+    port: int = Field(default=5432, ge=1, le=65535, json_schema_extra=address("server"), description="Server port.")
+    db: str = Field(default="streamling", json_schema_extra=FREE, description="Database.")
+    user: str = Field(default="graph-node", json_schema_extra=credential("server"), description="User.")
+    password: SecretStr = Field(default=_EMPTY, json_schema_extra=credential("server"), description="Password.")
+    sslmode: SslMode = Field(
+        default="require", json_schema_extra=protection("server"), description="TLS mode, as in libpq."
+    )
     sslrootcert: values.LocalPath | None = Field(
         default=None,
+        json_schema_extra=credential_file("server"),
         description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
 
@@ -60,6 +64,7 @@ class DynamicTablePostgres(PostgresServer):
     max_connections: int = Field(
         default=20,
         ge=1,
+        json_schema_extra=AT_MOST,
         description="Maximum number of connections per table for look-ups of more than `max_batch_size` values; one "
         "unless it is set.",
     )
@@ -71,30 +76,47 @@ class DynamicTablePostgres(PostgresServer):
 class PostgresConnection(Section):
     """Server of one Postgres sink; missing settings come from ``postgres_sink``."""
 
-    host: str | None = Field(default=None, description="Host name or address.")
-    port: int | None = Field(default=None, ge=1, le=65535, description="Server port.")
-    user: str | None = Field(default=None, description="User.")
-    pass_: SecretStr | None = Field(default=None, alias="pass", description="Password.")
-    db: str | None = Field(default=None, description="Database.")
-    sslmode: SslMode | None = Field(default=None, description="TLS mode, as in libpq.")
-    sslrootcert: values.LocalPath | None = Field(default=None, description="Trusted certificates.")
+    inherits: ClassVar[str | None] = "postgres_sink"
+
+    host: str | None = Field(default=None, json_schema_extra=address("server"), description="Host name or address.")
+    port: int | None = Field(
+        default=None, ge=1, le=65535, json_schema_extra=address("server"), description="Server port."
+    )
+    user: str | None = Field(default=None, json_schema_extra=credential("server"), description="User.")
+    pass_: SecretStr | None = Field(
+        default=None, alias="pass", json_schema_extra=credential("server"), description="Password."
+    )
+    db: str | None = Field(default=None, json_schema_extra=FREE, description="Database.")
+    sslmode: SslMode | None = Field(
+        default=None, json_schema_extra=protection("server"), description="TLS mode, as in libpq."
+    )
+    sslrootcert: values.LocalPath | None = Field(
+        default=None, json_schema_extra=credential_file("server"), description="Trusted certificates."
+    )
 
 
 class PostgresSink(Section):
     """Settings of the Postgres sinks."""
 
-    host: str = Field(default="127.0.0.1", description="Host name or address.")
-    port: int = Field(default=5432, ge=1, le=65535, description="Server port.")
-    user: str = Field(default="graph-node", description="User.")
-    pass_: SecretStr = Field(default=_EMPTY, alias="pass", description="Password.")
-    db: str = Field(default="postgres", description="Database.")
-    sslmode: SslMode = Field(default="disable", description="TLS mode, as in libpq.")
+    host: str = Field(default="127.0.0.1", json_schema_extra=address("server"), description="Host name or address.")
+    port: int = Field(default=5432, ge=1, le=65535, json_schema_extra=address("server"), description="Server port.")
+    user: str = Field(default="graph-node", json_schema_extra=credential("server"), description="User.")
+    pass_: SecretStr = Field(
+        default=_EMPTY, alias="pass", json_schema_extra=credential("server"), description="Password."
+    )
+    db: str = Field(default="postgres", json_schema_extra=FREE, description="Database.")
+    sslmode: SslMode = Field(
+        default="disable", json_schema_extra=protection("server"), description="TLS mode, as in libpq."
+    )
     sslrootcert: values.LocalPath | None = Field(
         default=None,
+        json_schema_extra=credential_file("server"),
         description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
-    batch_flush_interval: Duration = Field(default=1.0, description="Maximum wait for a full batch.")
-    batch_size: int = Field(default=100, ge=1, description="Rows per write.")
+    batch_flush_interval: Duration = Field(
+        default=1.0, json_schema_extra=FREE, description="Maximum wait for a full batch."
+    )
+    batch_size: int = Field(default=100, ge=1, json_schema_extra=FREE, description="Rows per write.")
     statement_timeout_secs: float = Field(default=60, ge=0, description="Statement timeout; 0 means no limit.")
     pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Maximum wait for a connection.")
     pool_idle_timeout_secs: float = Field(

@@ -23,6 +23,7 @@ from streamling.connectors.postgres.state_connections import StateConnections
 from streamling.connectors.postgres.state_ownership import PostgresOwnership
 from streamling.connectors.postgres.transient_errors import first_line, is_transient
 from streamling.errors import StreamlingError
+from streamling.network.policy import ANY_ADDRESS
 from streamling.plugins.shared import SharedResources
 from streamling.state.backend import (
     FencedError,
@@ -66,7 +67,7 @@ class PostgresState(StateBackend):
         #: our id in claims, and all keys that we have claimed
         self._instance = uuid4().hex
         self._claimed: frozenset[str] = frozenset()
-        self._server = Server.of(settings, _SECTION)
+        self._server = Server.of(settings, _SECTION, ANY_ADDRESS)
         self._ownership: PostgresOwnership | None = None
         self._is_exclusive = False
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
@@ -166,7 +167,7 @@ class PostgresState(StateBackend):
     ) -> PostgresOwnership:
         """Return the lock on the entries of a namespace, not acquired yet."""
         shared = shared or SharedResources()
-        connections = _connections(shared, Server.of(settings, _SECTION), timeout)
+        connections = _connections(shared, Server.of(settings, _SECTION, ANY_ADDRESS), timeout)
         release = partial(shared.release, connections)
         return _ownership(connections, settings, namespace, exclusive=exclusive, on_close=release)
 

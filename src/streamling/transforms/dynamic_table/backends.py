@@ -33,7 +33,7 @@ def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Seq
 
 def _server(context: NodeContext[DynamicTableTransformOptions]) -> Server:
     settings = context.config.part(DynamicTableConfig).dynamic_table_backend
-    return Server.of(settings.postgres, "dynamic_table_backend.postgres")
+    return Server.of(settings.postgres, "dynamic_table_backend.postgres", context.network)
 
 
 def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:

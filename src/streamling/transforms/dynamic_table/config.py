@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from streamling.config.core import CoreConfig
+from streamling.config.grants import AT_MOST
 from streamling.config.section import Section
 from streamling.connectors.postgres.config import DynamicTablePostgres
 
@@ -13,7 +14,9 @@ class DynamicTableBackend(Section):
     """Settings of dynamic tables."""
 
     postgres: DynamicTablePostgres = Field(default=DynamicTablePostgres())
-    max_batch_size: int = Field(default=1000, ge=1, description="Values per look-up or append.")
+    max_batch_size: int = Field(
+        default=1000, ge=1, json_schema_extra=AT_MOST, description="Values per look-up or append."
+    )
 
 
 class DynamicTableConfig(CoreConfig):

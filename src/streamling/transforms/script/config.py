@@ -8,6 +8,7 @@ from pydantic import Field
 
 from streamling.config import values
 from streamling.config.core import CoreConfig
+from streamling.config.grants import AT_MOST, FREE
 from streamling.config.section import Section
 
 
@@ -17,17 +18,22 @@ class WasmScript(Section):
     engine: Literal["quickjs", "v8"] = Field(
         default="quickjs", description="quickjs in WebAssembly, or the faster v8 (requires `streamling[v8]`)."
     )
-    timeout_sec: float = Field(default=60, gt=0, description="Time limit for one batch.")
-    memory_limit_mb: int = Field(default=64, ge=8, le=2048, description="Memory limit of one sandbox, in MiB.")
+    timeout_sec: float = Field(default=60, gt=0, json_schema_extra=AT_MOST, description="Time limit for one batch.")
+    memory_limit_mb: int = Field(
+        default=64, ge=8, le=2048, json_schema_extra=AT_MOST, description="Memory limit of one sandbox, in MiB."
+    )
     runtime_wasm_file_path: values.LocalPath | None = Field(
         default=None, description="Another WebAssembly runtime of quickjs-rs."
     )
     parallelism: int = Field(
         default=4,
         ge=1,
+        json_schema_extra=AT_MOST,
         description="Default of `parallelism` in script nodes; one unless it is set.",
     )
-    batch_size: int = Field(default=0, ge=0, description="Default of `batch_size` in script nodes.")
+    batch_size: int = Field(
+        default=0, ge=0, json_schema_extra=FREE, description="Default of `batch_size` in script nodes."
+    )
 
 
 class ScriptConfig(CoreConfig):

@@ -51,7 +51,7 @@ def group_position(context: NodeContext[KafkaSourceOptions], spark: Callable[[],
     group, topic, config = group_name(context), context.options.topic, context.config.part(KafkaConfig).kafka_source
 
     def reset() -> bool:
-        check_reachable(config.brokers, SECTION)
+        check_reachable(config.brokers, SECTION, context.network)
         admin = KafkaAdmin(spark(), client_settings(config, SECTION))
         try:
             return admin.delete_committed(group, topic)

@@ -1,0 +1,1 @@
+"""Which addresses a process may connect to, for all clients."""
