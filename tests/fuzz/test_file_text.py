@@ -19,6 +19,7 @@ from streamling.connectors.file.arrow import Content, TextFileReader, load
 from streamling.connectors.file.formats import csv as _file_csv
 from streamling.connectors.file.formats import json as _file_json
 from streamling.connectors.file.formats import text_types as _file_text
+from streamling.connectors.file.own_files import OwnFiles
 from streamling.connectors.file.schema import FileSchema
 from streamling.connectors.file.storage import File, LocalStorage
 from streamling.errors import StreamlingError
@@ -314,7 +315,7 @@ def loaded(storage: LocalStorage, path: Path) -> bytes | StreamlingError:
 
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_mutated_gzip_is_noticed(format: str, tmp_path: Path) -> None:
-    storage = LocalStorage(str(tmp_path), format)
+    storage = LocalStorage(str(tmp_path), format, OwnFiles())
     for rng in rounds(SECONDS / 8):
         for _ in range(20):
             content = ("a\n" + "x,\n" * rng.randint(1, 500)).encode()

@@ -10,6 +10,7 @@ import math
 import os
 import struct
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -88,7 +89,7 @@ _KAFKA_SECONDS = 60
 
 
 def steps(session: SparkSession, folder: Path, spark_packages: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
-    """The job as named steps, so that progress can be shown. ``folder`` is a scratch folder."""
+    """The job as named steps, so that progress can be shown. ``folder`` is empty."""
     chosen: list[tuple[str, Callable[[], None]]] = [
         ("csv", lambda: _pipeline(session, folder, "csv")),
         ("json", lambda: _pipeline(session, folder, "json")),
@@ -264,10 +265,12 @@ def _report_waiting() -> None:
 def _train(runtime: SparkRuntime) -> None:
     try:
         session = runtime.session()
-        todo = steps(session, runtime.scratch, runtime.spark_packages)
-        for number, (name, step) in enumerate(todo):
-            _report_progress(doing=f"training: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
-            step()
+        # not in the scratch folder of the run: file sources do not read those
+        with tempfile.TemporaryDirectory(prefix="streamling-training-") as folder:
+            todo = steps(session, Path(folder), runtime.spark_packages)
+            for number, (name, step) in enumerate(todo):
+                _report_progress(doing=f"training: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
+                step()
     finally:
         _stop(runtime)
 

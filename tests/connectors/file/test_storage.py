@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from streamling.config import AppConfig
+from streamling.connectors.file.own_files import OwnFiles
 from streamling.connectors.file.storage import LocalStorage, is_data_file, is_hidden
 from streamling.errors import StreamlingError
 from streamling.pipeline.parse import parse_pipeline
@@ -20,7 +21,7 @@ from streamling.state.memory import MemoryState
 
 
 def names(path: Path | str, format: str = "csv") -> list[str]:
-    return [os.path.basename(file.path) for file in LocalStorage(str(path), format).list_files()]
+    return [os.path.basename(file.path) for file in LocalStorage(str(path), format, OwnFiles()).list_files()]
 
 
 def touch(*paths: Path) -> None:
@@ -86,7 +87,7 @@ def test_a_path_that_exists_is_not_a_pattern(tmp_path: Path) -> None:
 def test_key_value_folders_below_the_root_are_partitions(tmp_path: Path) -> None:
     touch(tmp_path / "k=0" / "dt=2024-01-01" / "city=New%20York" / "a.csv")
     for path in (tmp_path / "k=0", tmp_path / "k=0" / "dt=*" / "*" / "*.csv"):
-        (file,) = LocalStorage(str(path), "csv").list_files()
+        (file,) = LocalStorage(str(path), "csv", OwnFiles()).list_files()
         assert file.partitions == (("dt", "2024-01-01"), ("city", "New York"))
 
 

@@ -57,6 +57,9 @@ class BucketStorage:
             raise self._list_error(error) from error
         return files
 
+    def real_path(self, path: str) -> str:
+        return path
+
     def open(self, path: str) -> IO[bytes]:
         return cast(IO[bytes], io.BufferedReader(self._fs.open_input_file(path), _BUFFER_BYTES))
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pydantic import BeforeValidator, Field
 
 from streamling.connectors.file.buckets import BucketStorage
+from streamling.connectors.file.own_files import OwnFiles
 from streamling.connectors.file.progress import ProcessedFiles, ProcessedRanges, Tracker
 from streamling.connectors.file.reader import BATCH_FILES, FileReader, weight
 from streamling.connectors.file.schema import FileSchema, infer
@@ -80,7 +81,7 @@ class FileSource(Source[FileSourceOptions]):
     def __init__(self, context: NodeContext[FileSourceOptions]) -> None:
         super().__init__(context)
         self.bounded = isinstance(self.options.mode, Bounded)
-        self._storage = _storage(self.options)
+        self._storage = _storage(context)
         self._tracker: Tracker = ProcessedRanges(context.name, {})
         self._queue: deque[File] = deque()
         self._total = 0
@@ -99,7 +100,7 @@ class FileSource(Source[FileSourceOptions]):
     def connections(
         cls, context: NodeContext[FileSourceOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return (ConnectionCheck("files", redact_url(context.options.path), partial(_check_files, context.options)),)
+        return (ConnectionCheck("files", redact_url(context.options.path), partial(_check_files, context)),)
 
     def schema(self) -> pa.Schema:
         return self._schema.columns
@@ -233,8 +234,8 @@ def _non_empty_files(storage: Storage) -> list[File]:
     return files
 
 
-def _check_files(options: FileSourceOptions) -> str:
-    storage = _storage(options)
+def _check_files(context: NodeContext[FileSourceOptions]) -> str:
+    storage = _storage(context)
     files = _non_empty_files(storage)
     try:
         with storage.open(files[0].path) as stream:
@@ -244,12 +245,12 @@ def _check_files(options: FileSourceOptions) -> str:
     return "1 file" if len(files) == 1 else f"{len(files)} files"
 
 
-def _storage(options: FileSourceOptions) -> Storage:
+def _storage(context: NodeContext[FileSourceOptions]) -> Storage:
+    options = context.options
     scheme, separator, rest = options.path.partition("://")
-    if not separator:
-        return LocalStorage(options.path, options.format)
-    if scheme == "file":
-        return LocalStorage(rest, options.format)
+    if not separator or scheme == "file":
+        path = rest if separator else options.path
+        return LocalStorage(path, options.format, OwnFiles.of(context.config, os.environ))
     if scheme in _BUCKETS:
         return BucketStorage(scheme, rest, options.format, os.environ)
     raise StreamlingError.user(

@@ -133,7 +133,7 @@ class StagingFolder:
     def _link(self, one: StagedFile) -> StagedFile | None:
         if not os.path.exists(one.origin.path):
             return None
-        os.symlink(one.origin.path, one.path)
+        os.symlink(self._storage.real_path(one.origin.path), one.path)
         return one
 
     def _download(self, one: StagedFile) -> StagedFile | None:

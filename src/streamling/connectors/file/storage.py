@@ -8,13 +8,17 @@ import io
 import os
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Protocol, cast
+from typing import IO, TYPE_CHECKING, Protocol, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+
+if TYPE_CHECKING:
+    from streamling.connectors.file.own_files import OwnFiles
 
 #: extensions by format; csv and json may be compressed
 EXTENSIONS = {
@@ -71,6 +75,9 @@ class Storage(Protocol):
 
     def open(self, path: str) -> IO[bytes]:
         """Open a stream of the file's bytes as they are stored."""
+
+    def real_path(self, path: str) -> str:
+        """Return the path under which Spark may read a listed file."""
 
     def no_files_error(self) -> StreamlingError:
         """Return the error that there is no file with content, and what was found instead."""
@@ -133,8 +140,9 @@ class LocalStorage:
 
     is_local = True
 
-    def __init__(self, path: str, format: str) -> None:
+    def __init__(self, path: str, format: str, own_files: OwnFiles) -> None:
         self._format = format
+        self._own_files = own_files
         self._path = os.path.abspath(os.path.expanduser(path))
         # A path that exists is literal, whatever characters it has.
         self._is_pattern = not os.path.exists(self._path) and not _GLOB_CHARACTERS.isdisjoint(self._path)
@@ -143,6 +151,8 @@ class LocalStorage:
             self.root = os.path.dirname(self.root)
 
     def list_files(self) -> list[File]:
+        self._own_files.check(self._path, os.path.realpath(self.root))  # before it looks what is there
+        self._own_files.check(self._path, os.path.realpath(self._path))
         try:
             files = list(self._matches() if self._is_pattern else self._walk_path(self._path))
         except PermissionError as error:
@@ -161,7 +171,19 @@ class LocalStorage:
         return files
 
     def open(self, path: str) -> IO[bytes]:
-        return open(path, "rb")
+        """A link may lead to another file than when it was listed: the open file is checked."""
+        real = self.real_path(path)
+        with ExitStack() as unchecked:
+            stream = unchecked.enter_context(open(real, "rb"))
+            self._own_files.check(path, real, os.fstat(stream.fileno()))
+            unchecked.pop_all()
+        return stream
+
+    def real_path(self, path: str) -> str:
+        """The path without links; raises if no pipeline may read the file."""
+        real = os.path.realpath(path)
+        self._own_files.check(path, real)
+        return real
 
     def no_files_error(self) -> StreamlingError:
         folder, existing = self.root, os.path.isdir(self.root)
@@ -199,7 +221,7 @@ class LocalStorage:
             if os.path.isdir(path):
                 yield from self._walk(path, frozenset())
             else:  # named by the user: any extension is accepted
-                yield self._file(path, os.stat(path))
+                yield self._file(path, os.path.realpath(path), os.stat(path))
         except FileNotFoundError:
             return
 
@@ -207,6 +229,7 @@ class LocalStorage:
         identity = os.stat(folder)
         if (inode := (identity.st_dev, identity.st_ino)) in above:
             return  # a symbolic link to a parent folder
+        real_folder = os.path.realpath(folder)
         with os.scandir(folder) as entries:
             for entry in entries:
                 if is_hidden(entry.name):
@@ -215,9 +238,12 @@ class LocalStorage:
                     if entry.is_dir():
                         yield from self._walk(entry.path, above | {inode})
                     elif is_data_file(entry.name, self._format):
-                        yield self._file(entry.path, entry.stat())
+                        is_link = entry.is_symlink()
+                        real = os.path.realpath(entry.path) if is_link else f"{real_folder}/{entry.name}"
+                        yield self._file(entry.path, real, entry.stat())
                 except FileNotFoundError:  # deleted meanwhile, or a broken link
                     continue
 
-    def _file(self, path: str, stat: os.stat_result) -> File:
+    def _file(self, path: str, real: str, stat: os.stat_result) -> File:
+        self._own_files.check(path, real)
         return File(path, path.lstrip("/"), stat.st_size, stat.st_mtime_ns, partitions_of(path, self.root))
