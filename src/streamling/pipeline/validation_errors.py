@@ -210,7 +210,7 @@ def _mapping_form(found: _Finding, subject: Subject) -> str | None:
     [account]``."""
     if found.kind not in _MAPPING or not found.path:
         return None
-    info = _fields(subject.model, found.path[:-1]).get(str(found.path[-1]))
+    info = _fields(subject, found.path[:-1]).get(str(found.path[-1]))
     models = [] if info is None else list(_models_in(info.annotation))
     if any(
         found.input in get_args(model.model_fields["type"].annotation) for model in models if "type" in _named(model)
