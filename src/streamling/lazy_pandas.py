@@ -10,10 +10,17 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    # `importlib.abc` imports `random`. With `python -m`, this module runs while the working directory is on the path,
+    # where a file random.py may be.
+    Loader = object
 
 #: they import pandas on behalf of their callers
 _INTERMEDIARIES = frozenset({"importlib", "pyarrow", "py4j", "pyspark"})
@@ -27,7 +34,7 @@ def delay_pandas() -> None:
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
 
 
-class _PandasFinder(MetaPathFinder):
+class _PandasFinder:
     def __init__(self) -> None:
         self._refused_to_pyarrow = False
 
