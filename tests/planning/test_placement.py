@@ -210,7 +210,7 @@ def test_a_transform_that_returns_other_columns_is_refused():
 def test_a_sink_flushes_before_it_reports_its_rows():
     operator = noting(NotingSink)
     (count,) = function(operator)(iter([rows(1, 2), rows(3)]))
-    assert count.to_pylist() == [{"rows": 3}]
+    assert count.to_pylist() == [{"delivered": 3, "deduplicated": 0, "skipped": 0}]
     assert operator.life == ["open", 2, 1, "flush", "close"]
 
 
@@ -218,7 +218,7 @@ def test_rows_of_a_partition_are_collected_into_the_batches_that_a_sink_wants():
     """Spark delivers at most 10 000 rows at a time, which are too few for some sinks."""
     operator = noting(NotingSink, batching=lambda self: (4, 1.0))
     (count,) = function(operator)(iter([rows(1, 2, 3), rows(), rows(4, 5, 6, 7, 8), rows(9)]))
-    assert count.to_pylist() == [{"rows": 9}]
+    assert count.to_pylist() == [{"delivered": 9, "deduplicated": 0, "skipped": 0}]
     assert operator.life == ["open", 4, 4, 1, "flush", "close"]
 
 

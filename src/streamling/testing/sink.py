@@ -13,7 +13,7 @@ from streamling.plugins.delivery import Delivery
 from streamling.plugins.sinks import Sink
 from streamling.testing.contract import OperatorContract, describe_difference, missing, sample_rows, with_operation
 from streamling.testing.executor import run_on_executor
-from streamling.testing.harness import eventually, wait_for_end, wait_until_settled
+from streamling.testing.harness import NAME, eventually, wait_for_end, wait_until_settled
 
 #: one batch being written, a full queue, and one that the flow waits to enqueue
 _MOST_BATCHES_AHEAD = 1 + QUEUE_LENGTH + 1
@@ -93,6 +93,14 @@ class SinkContract(OperatorContract):
         harness.finish(self.input_batches())
         for call in harness.call_log.of("write"):
             assert call.arguments[0].num_rows, "an empty batch was written"
+
+    def test_every_row_is_counted_once(self) -> None:
+        """As delivered, deduplicated or skipped (`NodeContext.count_delivered`)."""
+        harness = self.harness()
+        harness.finish(self.input_batches())
+        assert harness.run is not None
+        counted, rows = harness.run.graph.deliveries(NAME), len(self._rows(len(self.input_batches())))
+        assert counted.rows == rows, f"{counted} are counted, {rows} rows were written"
 
     def test_a_failing_write_stops_the_pipeline_and_stores_nothing(self) -> None:
         harness = self.harness()

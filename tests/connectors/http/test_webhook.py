@@ -257,10 +257,8 @@ def test_two_sinks_fail_together_when_one_does(tmp_path):
 # ── dead letters ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def with_dead_letters(
-    server: Endpoint, given: list[pa.RecordBatch], **options: Any
-) -> tuple[Any, list[dict[str, Any]]]:
-    """Run rows into a webhook with a dead-letter sink; returns the run and the dead letters."""
+def start_with_dead_letters(server: Endpoint, given: list[pa.RecordBatch], **options: Any) -> PipelineRun:
+    """Start a webhook with a dead-letter sink that stays in memory."""
     made = bench(server)
     registry = made.registry(given)
     webhook = {
@@ -281,8 +279,32 @@ def with_dead_letters(
     run = PipelineRun(pipeline, config=config, registry=registry, state=made.state)
     run.analyse(NoSpark())
     run.start()
+    return run
+
+
+def with_dead_letters(
+    server: Endpoint, given: list[pa.RecordBatch], **options: Any
+) -> tuple[Any, list[dict[str, Any]]]:
+    """Run rows to the end; returns the run and the dead letters."""
+    run = start_with_dead_letters(server, given, **options)
     wait_for_end(run)
     return run, collected_rows(run, "bad").to_pylist()
+
+
+def test_with_dead_letters_rows_are_counted_while_others_of_their_batch_are_sent():
+    hold = threading.Event()
+
+    def late(request: Request) -> Reply:
+        if request.json["id"] >= 4:
+            hold.wait(30)
+        return Reply()
+
+    with endpoint(late) as server:
+        run = start_with_dead_letters(server, batches(6), one_row_per_request=True)
+        eventually(lambda: run.rows_written() == {NAME: 4}, "four are answered")
+        hold.set()
+        wait_for_end(run)
+    assert run.rows_written() == {NAME: 6}
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 410, 413, 422])
