@@ -168,7 +168,7 @@ def test_pipelines_of_a_folder_belong_to_their_files(catalogue):
 def test_the_audit_log_says_who_changed_what(catalogue):
     catalogue.create(ORDERS, spec(), ALICE)
     catalogue.put(ORDERS, spec("a", size="s"), Actor("bob"))
-    catalogue.audit.record("set secret", "alice", "password")
+    catalogue.audit.record("set secret", "alice", PipelineKey("", "password"))
     newest, changed, created = catalogue.audit.newest(10)
     assert (newest.actor, newest.action, newest.name) == ("alice", "set secret", "password")
     assert (changed.actor, changed.action, changed.generation, changed.detail) == ("bob", "put", 2, "definition, size")
@@ -191,7 +191,15 @@ class LosingAnswers:
 
     def __init__(self, inner: Database) -> None:
         self._inner = inner
-        self.is_losing = False
+        self.is_losing = self.is_unavailable = False
+        self.check_writable = inner.check_writable
+
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
+        if self.is_unavailable:
+            raise StreamlingError.transient("the connection was refused")
+        with self._inner.reading() as execute:
+            yield execute
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
@@ -213,6 +221,36 @@ def test_after_a_lost_answer_the_database_decides_what_is_true(database):
     with pytest.raises(StreamlingError, match="the connection was lost"):
         catalogue.put(ORDERS, spec("a"), ALICE)
     assert catalogue.get(ORDERS).definition == "a"
+
+
+def test_while_the_database_is_unavailable_the_last_known_records_are_read(database):
+    losing = LosingAnswers(database)
+    catalogue = Catalogue(losing)
+    before = catalogue.create(ORDERS, spec(), ALICE)
+    losing.is_losing = losing.is_unavailable = True
+    with pytest.raises(StreamlingError, match="the connection was lost"):
+        catalogue.put(ORDERS, spec("a"), ALICE)
+    assert (catalogue.get(ORDERS), catalogue.is_stale) == (before, True)
+    with pytest.raises(StreamlingError, match="the connection was refused"):
+        catalogue.put(ORDERS, spec("b"), ALICE)
+    losing.is_unavailable = False
+    catalogue.refresh()
+    assert (catalogue.get(ORDERS).definition, catalogue.is_stale) == ("a", False)
+
+
+def test_the_limit_of_the_audit_log_counts_what_the_reader_may_see(catalogue):
+    catalogue.create(ORDERS, spec(), ALICE)
+    for number in range(3):
+        catalogue.create(PipelineKey("shop", f"n{number}"), spec(), ALICE)
+    catalogue.audit.record("set secret", "alice", PipelineKey("", "password"))
+    assert [entry.name for entry in catalogue.audit.newest(2, ["default", "other"])] == ["orders"]
+    assert [entry.name for entry in catalogue.audit.newest(2, ["shop"])] == ["n2", "n1"]
+    assert catalogue.audit.newest(2, []) == []
+
+
+def test_a_database_that_works_can_be_written(database):
+    database.check_writable()
+    database.check_writable()
 
 
 def test_listeners_hear_of_changes(catalogue):

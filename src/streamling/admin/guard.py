@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -15,6 +17,11 @@ from streamling.console import is_console_path
 
 MAX_BODY_BYTES: Final = 1024 * 1024
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+_BODY_SECONDS: Final = 30.0
+#: what decides whether a request passes: if such a header came twice, a proxy might have checked the other one
+_ONCE: Final = frozenset(
+    (b"host", b"authorization", b"origin", b"sec-fetch-site", b"content-type", b"if-match", b"if-none-match")
+)
 #: for probes of the platform, which have no token
 _PUBLIC: Final = ("/healthz", "/readyz")
 #: scripts and styles only from here, nothing inline; no page may embed this one
@@ -67,10 +74,15 @@ class Guard:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            _check_once(scope["headers"])
             self._check_origin(headers)
             if scope["path"] not in _PUBLIC and not is_console_path(scope["path"]):
                 scope["principal"] = self._authenticate(headers)
-            body = await self._checked_body(scope["method"], headers, receive)
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await self._checked_body(scope["method"], headers, receive)
+        except TimeoutError:
+            await _respond(send, Rejected(408, "too_slow", f"the body was not complete after {_BODY_SECONDS:g} s"))
+            return
         except Rejected as rejected:
             await _respond(send, rejected)
             return
@@ -107,6 +119,12 @@ class Guard:
         if body and self._body_type not in (None, given):
             raise Rejected(415, "wrong_type", f"the Content-Type of the body must be {self._body_type}")
         return body
+
+
+def _check_once(headers: Iterable[tuple[bytes, bytes]]) -> None:
+    counted = Counter(name for name, _ in headers)
+    if twice := sorted(name.decode() for name in _ONCE if counted[name] > 1):
+        raise Rejected(400, "ambiguous", f"the header {twice[0]} occurs {counted[twice[0].encode()]} times")
 
 
 def guarded_by_token(inner: ASGIApp, token: str | None, *, body_type: str | None = "application/json") -> Guard:

@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 _START_SECONDS: Final = 2.0
 #: open requests get this long when the run ends
 _REQUEST_SECONDS: Final = 1
+#: also the number of connections that asyncio accepts at once, before `Connection` can close any
+_BACKLOG: Final = 128
 
 
 class AdminServer:
@@ -108,14 +110,18 @@ def create_server(application: ASGIApp) -> uvicorn.Server:
     """A server for ``application``."""
     import uvicorn
 
+    from streamling.admin.connections import Connection
+
     settings = uvicorn.Config(
         application,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,
         lifespan="off",
         timeout_graceful_shutdown=_REQUEST_SECONDS,
         ws="none",
+        backlog=_BACKLOG,
     )
     return uvicorn.Server(settings)
 
@@ -138,7 +144,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
-        listening.listen(128)
+        listening.listen(_BACKLOG)
     except BaseException:
         listening.close()
         raise

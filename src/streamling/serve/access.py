@@ -28,8 +28,13 @@ class Principal:
         """Whether this one has at least ``role``."""
         return _ROLES.index(self.role) >= _ROLES.index(role)
 
+    @property
+    def sees_all(self) -> bool:
+        """Whether no namespace is hidden from this one."""
+        return "*" in self.namespaces
+
     def sees(self, namespace: str) -> bool:
-        return "*" in self.namespaces or namespace in self.namespaces
+        return self.sees_all or namespace in self.namespaces
 
 
 #: whoever reaches the loopback interface of a server without tokens

@@ -15,12 +15,12 @@ from streamling import __version__
 from streamling.admin.previews import MOST_ROWS, MOST_SECONDS, PreviewLimits
 from streamling.console import mount_console
 from streamling.output.redaction import add_secrets
-from streamling.serve.api_access import Admin, Operator
+from streamling.serve.api_access import Admin, GlobalAdmin, Operator
 from streamling.serve.api_errors import add_error_handlers
 from streamling.serve.api_pipelines import pipeline_routes
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
-from streamling.serve.model import Specification
+from streamling.serve.model import PipelineKey, Specification
 from streamling.serve.observation import observation_routes
 from streamling.serve.preview import DefinitionPreviews
 from streamling.serve.schemas import (
@@ -42,11 +42,11 @@ SecretName = Annotated[str, Path(pattern="^[A-Za-z_][A-Za-z0-9_.-]{0,127}$")]
 def create_api(
     control: ControlPlane,
     previews: DefinitionPreviews,
-    is_ready: Callable[[], bool],
+    unready_reason: Callable[[], str],
     is_stopping: Callable[[], bool],
     slow: SlowCalls,
 ) -> FastAPI:
-    """The application; ``is_ready`` answers `/readyz`, ``is_stopping`` ends requests that follow something."""
+    """The application; ``unready_reason`` answers `/readyz`, ``is_stopping`` ends requests that follow something."""
     api = FastAPI(
         title="Streamling",
         version=__version__,
@@ -67,8 +67,8 @@ def create_api(
 
     @api.get("/readyz", include_in_schema=False)
     async def readyz() -> JSONResponse:
-        ready = is_ready()
-        return JSONResponse({"status": "ready" if ready else "starting or stopping"}, 200 if ready else 503)
+        reason = await run_in_threadpool(unready_reason)
+        return JSONResponse({"status": reason or "ready"}, 503 if reason else 200)
 
     return api
 
@@ -95,33 +95,32 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
         limits = PreviewLimits(duration_seconds, rows)
         checked = await slow.run(principal, partial(previews.check, body, limits))
         events = await previews.open(principal.name, checked, limits)
-        await run_in_threadpool(control.catalogue.audit.record, "preview", principal.name, "")
+        await run_in_threadpool(control.catalogue.audit.record, "preview", principal.name, PipelineKey("", ""))
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     @router.get("/secrets", tags=["secrets"])
-    def list_secrets(principal: Admin) -> SecretList:
+    def list_secrets(principal: GlobalAdmin) -> SecretList:
         """The names of the stored secrets; values are never returned."""
         return SecretList(items=sorted(control.secrets.names()))
 
     @router.put("/secrets/{name}", tags=["secrets"], status_code=204)
-    def put_secret(principal: Admin, name: SecretName, body: SecretBody) -> None:
+    def put_secret(principal: GlobalAdmin, name: SecretName, body: SecretBody) -> None:
         """Store a secret. Pipelines use it from their next start on."""
         add_secrets([body.value])
         control.secrets.set(name, body.value)
-        control.catalogue.audit.record("set secret", principal.name, name)
+        control.catalogue.audit.record("set secret", principal.name, PipelineKey("", name))
 
     @router.delete("/secrets/{name}", tags=["secrets"], status_code=204)
-    def delete_secret(principal: Admin, name: SecretName) -> None:
+    def delete_secret(principal: GlobalAdmin, name: SecretName) -> None:
         """Delete a secret."""
         if not control.secrets.delete(name):
             raise Refused("not_found", f"there is no secret '{name}'")
-        control.catalogue.audit.record("delete secret", principal.name, name)
+        control.catalogue.audit.record("delete secret", principal.name, PipelineKey("", name))
 
     @router.get("/audit", tags=["audit"])
     def get_audit(principal: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> AuditList:
         """Who has changed what, newest first."""
-        entries = control.catalogue.audit.newest(limit)
-        visible = (entry for entry in entries if not entry.namespace or principal.sees(entry.namespace))
-        return AuditList(items=[AuditObject(**asdict(entry)) for entry in visible])
+        entries = control.catalogue.audit.newest(limit, None if principal.sees_all else principal.namespaces)
+        return AuditList(items=[AuditObject(**asdict(entry)) for entry in entries])
 
     return router

@@ -7,11 +7,10 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from streamling.serve.access import Principal
-from streamling.serve.api_access import Key, Operator, Viewer
+from streamling.serve.api_access import Key, Operator, Viewer, check_namespace
 from streamling.serve.api_errors import ApiError
 from streamling.serve.catalogue import Actor
 from streamling.serve.control import ControlPlane
@@ -62,10 +61,12 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
         return PipelineList(items=[control.summary(record) for record in page], next=following)
 
     @router.post("/pipelines", status_code=201)
-    async def create_pipeline(principal: Operator, body: NewPipeline, response: Response) -> PipelineObject:
+    async def create_pipeline(
+        principal: Operator, body: NewPipeline, request: Request, response: Response
+    ) -> PipelineObject:
         """Create a pipeline."""
         key = PipelineKey.checked(body.namespace, body.name)
-        _require_namespace(principal, key)
+        check_namespace(request, key, f"there is no namespace '{key.namespace}'")
 
         def create() -> PipelineObject:
             if key in catalogue.records():
@@ -163,11 +164,6 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
         return StreamingResponse(_log_lines(control, key, tail, follow, is_stopping), media_type="application/x-ndjson")
 
     return router
-
-
-def _require_namespace(principal: Principal, key: PipelineKey) -> None:
-    if not principal.sees(key.namespace):
-        raise Refused("not_found", f"there is no namespace '{key.namespace}'")
 
 
 async def _log_lines(

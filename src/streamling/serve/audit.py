@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 
 from streamling.serve.database import Database, Execute
 from streamling.serve.model import PipelineKey
@@ -32,19 +33,24 @@ class AuditLog:
         self._database = database
         self._now = now
 
-    def newest(self, limit: int) -> list[AuditEntry]:
-        """The newest entries, newest first."""
-        with self._database.transaction() as execute:
+    def newest(self, limit: int, namespaces: Collection[str] | None = None) -> list[AuditEntry]:
+        """The newest entries, newest first; with ``namespaces``, only those about pipelines in one of them."""
+        condition: LiteralString = ""
+        if namespaces is not None:
+            condition = f"WHERE namespace IN ({', '.join(['%s'] * len(namespaces)) or 'NULL'})"
+        with self._database.reading() as execute:
             rows = execute(
-                "SELECT at, actor, action, namespace, name, generation, detail FROM {audit} ORDER BY id DESC LIMIT %s",
-                (limit,),
+                "SELECT at, actor, action, namespace, name, generation, detail FROM {audit} "
+                + condition
+                + " ORDER BY id DESC LIMIT %s",
+                (*(namespaces or ()), limit),
             )
         return [AuditEntry(*row) for row in rows]
 
-    def record(self, action: str, actor: str, name: str) -> None:
-        """Record a change of something other than a pipeline, such as a secret."""
+    def record(self, action: str, actor: str, key: PipelineKey, detail: str = "") -> None:
+        """Record something that does not change the catalogue. The key of a secret has no namespace."""
         with self._database.transaction() as execute:
-            self.add(execute, action, actor, PipelineKey("", name))
+            self.add(execute, action, actor, key, detail=detail)
 
     def add(
         self,

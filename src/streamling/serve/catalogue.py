@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from secrets import token_hex
 from typing import Any
 
+from streamling.errors import StreamlingError
 from streamling.serve.audit import AuditLog
 from streamling.serve.database import Database, Execute
 from streamling.serve.errors import Refused
@@ -47,28 +48,36 @@ class Actor:
 
 
 class Catalogue:
-    """The records, in memory and in the database. All methods may be called from any thread."""
+    """The records, in memory and in the database. All methods may be called from any thread; those that read never
+    wait for the database."""
 
     def __init__(self, database: Database, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._database = database
         self._now = now
         self.audit = AuditLog(database, now)
+        #: held by changes
         self._lock = threading.Lock()
-        #: None after a failed transaction, of which nobody knows whether it was committed
-        self._records: dict[PipelineKey, PipelineRecord] | None = None
+        self._records: Mapping[PipelineKey, PipelineRecord] = {}
+        #: Whether the records may be old: a transaction has failed, nobody knows whether it was committed, and the
+        #: database could not be asked.
+        self.is_stale = True
         #: called after each change, on the thread that made it
         self.on_change: Callable[[], None] = lambda: None
-        self.records()
+        self.refresh()
 
     def records(self) -> Mapping[PipelineKey, PipelineRecord]:
-        """All records by key."""
-        with self._lock:
-            return dict(self._loaded())
+        """All records by key; the last known ones while the database is unavailable."""
+        return self._records
 
     def get(self, key: PipelineKey) -> PipelineRecord:
         """The record of ``key``; raises if there is none."""
-        with self._lock:
-            return existing(self._loaded().get(key), key)
+        return existing(self._records.get(key), key)
+
+    def refresh(self) -> None:
+        """Read the records if they may be old; raises if the database is unavailable."""
+        if self.is_stale:
+            with self._lock:
+                self._refresh()
 
     # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -145,14 +154,14 @@ class Catalogue:
     def remove(self, key: PipelineKey) -> None:
         """Forget a pipeline whose deletion was requested and that no longer runs."""
         with self._lock:
-            records = self._loaded()
-            record = records.get(key)
+            self._refresh()
+            record = self._records.get(key)
             if record is None or record.deleting is None:
                 return
             with self._transaction() as execute:
                 execute("DELETE FROM {pipelines} WHERE namespace = %s AND name = %s", key)
                 self.audit.add(execute, "removed", "streamling", key, record.generation)
-            del records[key]
+            self._records = {other: each for other, each in self._records.items() if other != key}
         self.on_change()
 
     # ── one change ──────────────────────────────────────────────────────────────────────────────────────────
@@ -165,8 +174,8 @@ class Catalogue:
         change: Callable[[PipelineRecord | None], PipelineRecord],
     ) -> PipelineRecord:
         with self._lock:
-            records = self._loaded()
-            before = records.get(key)
+            self._refresh()
+            before = self._records.get(key)
             after = change(before)
             if after == before:
                 return after
@@ -174,7 +183,7 @@ class Catalogue:
                 self._store(execute, after)
                 detail = ", ".join(_changed_fields(before, after))
                 self.audit.add(execute, action, actor.name, key, after.generation, detail)
-            records[key] = after
+            self._records = {**self._records, key: after}
         self.on_change()
         return after
 
@@ -185,16 +194,19 @@ class Catalogue:
             with self._database.transaction() as execute:
                 yield execute
         except BaseException:
-            self._records = None
+            self.is_stale = True
+            with suppress(StreamlingError):
+                self._refresh()
             raise
 
-    def _loaded(self) -> dict[PipelineKey, PipelineRecord]:
-        if self._records is None:
-            with self._database.transaction() as execute:
-                rows = execute("SELECT data FROM {pipelines} ORDER BY namespace, name", ())
-            found = (PipelineRecord.model_validate_json(data) for (data,) in rows)
-            self._records = {record.key: record for record in found}
-        return self._records
+    def _refresh(self) -> None:
+        if not self.is_stale:
+            return
+        with self._database.reading() as execute:
+            rows = execute("SELECT data FROM {pipelines} ORDER BY namespace, name", ())
+        found = (PipelineRecord.model_validate_json(data) for (data,) in rows)
+        self._records = {record.key: record for record in found}
+        self.is_stale = False
 
     @staticmethod
     def _store(execute: Execute, record: PipelineRecord) -> None:

@@ -96,6 +96,7 @@ class ControlPlane:
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
             **{name: getattr(actual, name) for name in ("state", "reason", "error", "remedy", "ready", "restarts")},
             "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
+            "stale": self.catalogue.is_stale,
             "state_since": datetime.fromtimestamp(actual.since, UTC),
             "rows": measures.rows,
             "rows_out": measures.rows_out,

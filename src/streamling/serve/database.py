@@ -1,15 +1,19 @@
 """The database of the catalogue: that of the state backend, with tables of its own.
 
-Both implementations run the same statements: ``%s`` stands for a value, ``{pipelines}`` and ``{audit}`` for the tables.
+Both implementations run the same statements: ``%s`` stands for a value, a name in braces such as ``{pipelines}`` for
+one of the tables.
 One server at a time uses a catalogue; the lock ends with the process.
 """
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol
 
@@ -31,6 +35,13 @@ IDENTITY = "streamling.serve"
 _BUSY_SECONDS = 5.0
 _PIPELINES = "serve_pipelines"
 _AUDIT = "serve_audit"
+#: one row, which is written to see whether that is possible
+_CHECK = "serve_check"
+_CHECK_STATEMENT: LiteralString = (
+    "INSERT INTO {check} (id, at) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+)
+#: less than this on the disk of a SQLite file is not enough for one change
+_FREE_BYTES = 2 * 2**20
 
 
 class Database(Protocol):
@@ -38,6 +49,12 @@ class Database(Protocol):
 
     def transaction(self) -> AbstractContextManager[Execute]:
         """A transaction that is durable when the block has ended; rolled back if the block raises."""
+
+    def reading(self) -> AbstractContextManager[Execute]:
+        """A transaction that only reads."""
+
+    def check_writable(self) -> None:
+        """Raise if nothing can be stored now."""
 
     def close(self) -> None: ...
 
@@ -76,21 +93,35 @@ class SqliteDatabase:
                 "actor TEXT NOT NULL, action TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, "
                 "generation INTEGER, detail TEXT NOT NULL)"
             )
+            self._connection.execute(f"CREATE TABLE IF NOT EXISTS {_CHECK} (id INTEGER PRIMARY KEY, at TEXT NOT NULL)")
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
         with self._errors(), self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._execute
+                yield partial(_execute, self._connection)
+                self._connection.execute("COMMIT")
             except BaseException:
-                self._connection.execute("ROLLBACK")
+                with suppress(sqlite3.Error):  # a full disk has rolled it back already
+                    self._connection.execute("ROLLBACK")
                 raise
-            self._connection.execute("COMMIT")
 
-    def _execute(self, statement: LiteralString, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        text = statement.format(pipelines=_PIPELINES, audit=_AUDIT).replace("%s", "?")
-        return self._connection.execute(text, values).fetchall()
+    @contextmanager
+    def reading(self) -> Iterator[Execute]:
+        if self._path is None:
+            with self.transaction() as execute:
+                yield execute
+            return
+        # another connection: this one may be waiting for a lock of somebody who writes, which readers do not need
+        with self._errors(), closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
+            yield partial(_execute, reader)
+
+    def check_writable(self) -> None:
+        if self._path is not None and (free := shutil.disk_usage(self._path.parent).free) < _FREE_BYTES:
+            raise StreamlingError(f"the disk of {self._path} has {free // 1024} KiB left", retriable=True)
+        with self.transaction() as execute:
+            execute(_CHECK_STATEMENT, (str(time.time()),))
 
     def close(self) -> None:
         with self._lock:
@@ -106,6 +137,13 @@ class SqliteDatabase:
                 f"the catalogue in {self._path or 'memory'} cannot be used: {error}",
                 retriable=isinstance(error, sqlite3.OperationalError),
             ) from None
+
+
+def _execute(
+    connection: sqlite3.Connection, statement: LiteralString, values: Sequence[Any] = ()
+) -> list[tuple[Any, ...]]:
+    text = statement.format(pipelines=_PIPELINES, audit=_AUDIT, check=_CHECK).replace("%s", "?")
+    return connection.execute(text, values).fetchall()
 
 
 class PostgresDatabase:
@@ -141,6 +179,7 @@ class PostgresDatabase:
                 "name TEXT NOT NULL, generation BIGINT, detail TEXT NOT NULL)",
                 (),
             )
+            execute("CREATE TABLE IF NOT EXISTS {check} (id INTEGER PRIMARY KEY, at TEXT NOT NULL)", ())
 
     @contextmanager
     def transaction(self) -> Iterator[Execute]:
@@ -154,13 +193,21 @@ class PostgresDatabase:
                 if connection.broken:
                     self._disconnect()
 
+    def reading(self) -> AbstractContextManager[Execute]:
+        return self.transaction()
+
+    def check_writable(self) -> None:
+        with self.transaction() as execute:
+            execute(_CHECK_STATEMENT, (str(time.time()),))
+
     def _execute(
         self, connection: psycopg.Connection, statement: LiteralString, values: Sequence[Any]
     ) -> list[tuple[Any, ...]]:
         from psycopg import sql
 
         schema = self._settings.state_schema_name
-        tables = {"pipelines": sql.Identifier(schema, _PIPELINES), "audit": sql.Identifier(schema, _AUDIT)}
+        names = {"pipelines": _PIPELINES, "audit": _AUDIT, "check": _CHECK}
+        tables = {placeholder: sql.Identifier(schema, name) for placeholder, name in names.items()}
         cursor = connection.execute(sql.SQL(statement).format(**tables), values)
         return cursor.fetchall() if cursor.description is not None else []
 

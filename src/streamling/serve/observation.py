@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from starlette.requests import HTTPConnection
 from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
-from streamling.serve.access import Principal
+from streamling.serve.api_access import check_namespace
 from streamling.serve.api_errors import ApiError
 from streamling.serve.control import ControlPlane
 from streamling.serve.model import PipelineKey
@@ -16,9 +17,8 @@ def observation_routes(control: ControlPlane, prefix: str) -> Mount:
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         key = PipelineKey(scope["path_params"]["namespace"], scope["path_params"]["name"])
-        principal: Principal = scope["principal"]
-        if not principal.sees(key.namespace) or key not in control.catalogue.records():
-            raise ApiError(404, "not_found", f"there is no pipeline '{key}'")
+        check_namespace(HTTPConnection(scope), key, f"there is no pipeline '{key}'")
+        control.catalogue.get(key)
         routes = control.routes(key)
         if routes is None:
             raise ApiError(

@@ -59,7 +59,6 @@ class Reconciler:
         self._on_removed = on_removed
         self._clock = clock
         self._entries: dict[PipelineKey, _Entry] = {}
-        self._last_records: Mapping[PipelineKey, PipelineRecord] = {}
         self._woken = threading.Event()
         self._is_stopping = False
         self._removals = Background(_REMOVALS)
@@ -124,12 +123,11 @@ class Reconciler:
         return _CONNECTING_PASS_SECONDS if connecting else _PASS_SECONDS
 
     def _records(self) -> Mapping[PipelineKey, PipelineRecord]:
-        """The records; if the database is unavailable, those of the last pass."""
         try:
-            self._last_records = self._catalogue.records()
+            self._catalogue.refresh()
         except StreamlingError as error:
             log.warning("the catalogue cannot be read, pipelines continue as they are: %s", error)
-        return self._last_records
+        return self._catalogue.records()
 
     def _pass(self, records: Mapping[PipelineKey, PipelineRecord]) -> None:
         on_trial = next_on_trial(

@@ -73,6 +73,8 @@ class PipelineSummary(BaseModel):
     state: State
     #: whether `state` is that of the newest version; a moment after a change it is still that of the former one
     current: bool
+    #: whether the database could not be read after a change that failed: this may be older than what it contains
+    stale: bool
     reason: str
     error: str
     remedy: str

@@ -27,6 +27,7 @@ from streamling.serve.reconciler import Reconciler
 from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.stored_state import delete_state
 from streamling.serve.warm_spark import WarmSpark, start_spark
+from streamling.serve.writability import Writability
 from streamling.telemetry.log_book import LogBook
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Server:
         self._socket = _listening(settings.listen)
         self._stopping = threading.Event()
         self._database: Database = open_database(config)
+        self._writability = Writability(self._database)
         catalogue = Catalogue(self._database)
         self._folder = None if settings.dir is None else PipelineFolder(settings.dir, catalogue)
         self.logs = LogBook()
@@ -92,8 +94,13 @@ class Server:
         self._has_started = True
         log.info("listening on %s", self.address)
 
-    def is_ready(self) -> bool:
-        return self._has_started and not self._stopping.is_set() and self._spark.is_up()
+    def unready_reason(self) -> str:
+        """Why the server cannot start pipelines now; empty if it can."""
+        if self._stopping.is_set():
+            return "stopping"
+        if not self._has_started or not self._spark.is_up():
+            return "starting"
+        return "" if self._writability.holds() else "the database of the catalogue cannot be written"
 
     def is_stopping(self) -> bool:
         return self._stopping.is_set()
@@ -135,13 +142,15 @@ class Server:
         from streamling.serve.api import create_api
         from streamling.serve.guard import guarded
         from streamling.serve.preview import DefinitionPreviews
+        from streamling.serve.refusals import Refusals, recording
         from streamling.serve.slow_calls import SlowCalls
 
         previews = DefinitionPreviews(control, applications, self._processes)
         hosts = frozenset((*LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
         slow = SlowCalls(settings.concurrent_slow_requests)
-        api = create_api(control, previews, self.is_ready, self.is_stopping, slow)
-        return create_server(guarded(api, access, RateLimit(settings), hosts))
+        api = create_api(control, previews, self.unready_reason, self.is_stopping, slow)
+        refusals = Refusals(control.catalogue.audit)
+        return create_server(recording(guarded(api, access, RateLimit(settings), hosts), refusals))
 
     def _serve(self) -> None:
         try:
