@@ -19,6 +19,7 @@ from streamling.jvm.archive import Archive, build_in_background
 from streamling.jvm.class_path import class_path, unsigned
 from streamling.jvm.cluster import application_rejected_error, check_master
 from streamling.jvm.command import jvm_command
+from streamling.jvm.connections import hold_connections_once
 from streamling.jvm.environment import jvm_environment
 from streamling.jvm.executors import executor_environment
 from streamling.jvm.jars import fetch_spark_packages, fetched_spark_packages
@@ -256,6 +257,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
             )
         with _gateway_variables(gateway):
             connection = launch_gateway()  # type: ignore[no-untyped-call]
+            hold_connections_once(connection._gateway_client)
             conf = SparkConf(loadDefaults=False, _jvm=connection.jvm)
             for key, value in settings.items():
                 conf.set(key, value)

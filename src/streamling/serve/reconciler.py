@@ -50,12 +50,14 @@ class Reconciler:
         runtimes: Mapping[Isolation, PipelineRuntime],
         delete_state: Callable[[PipelineSpec], None],
         *,
+        on_ended: Callable[[], None] = lambda: None,
         on_removed: Callable[[PipelineKey], None] = lambda key: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._catalogue = catalogue
         self._runtimes = runtimes
         self._delete_state = delete_state
+        self._on_ended = on_ended
         self._on_removed = on_removed
         self._clock = clock
         self._entries: dict[PipelineKey, _Entry] = {}
@@ -155,6 +157,7 @@ class Reconciler:
         if entry.actual.state not in LOADED:
             entry.measures = replace(entry.handle.measure(), threads=0)
             entry.handle = None
+            self._on_ended()
 
     def _step(
         self, key: PipelineKey, record: PipelineRecord | None, entry: _Entry, now: float, *, may_start: bool

@@ -22,6 +22,7 @@ from streamling.serve.config import Serve, ServeConfig
 from streamling.serve.control import ControlPlane
 from streamling.serve.database import Database, open_database
 from streamling.serve.folder import PipelineFolder
+from streamling.serve.garbage import GarbageCollection
 from streamling.serve.process_runtime import ProcessRuntime
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.shared_runtime import SharedRuntime
@@ -66,10 +67,12 @@ class Server:
         self._spark = WarmSpark(lambda: start_spark(config, debug=debug))
         self._processes = ProcessRuntime(applications)
         self._shared = SharedRuntime(applications, self._spark)
+        self._garbage = GarbageCollection()
         self._reconciler = Reconciler(
             catalogue,
             {"shared": self._shared, "process": self._processes},
             partial(delete_state, applications, self._spark.session),
+            on_ended=self._garbage.request,
             on_removed=lambda key: self.logs.retire(str(key)),
         )
         catalogue.on_change = self._reconciler.wake
@@ -87,6 +90,7 @@ class Server:
     def start(self) -> None:
         """Answer requests and bring all pipelines to their desired state; returns immediately."""
         _allow_many_files()
+        self._garbage.start()
         self._api_thread.start()
         if self._folder is not None:
             self._folder.start()
