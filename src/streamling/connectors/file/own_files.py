@@ -41,6 +41,8 @@ class OwnFiles:
     denied: tuple[str, ...] = ()
     #: folders in which only data files may be read: pipeline files and plugins are in them
     data_only: tuple[str, ...] = ()
+    #: whether errors must not say what exists: the definition is from somebody who may not see the disk of the server
+    hides_others: bool = False
 
     @classmethod
     def of(cls, config: AppConfig, env: Mapping[str, str]) -> OwnFiles:
@@ -54,11 +56,14 @@ class OwnFiles:
         named += [Path(env.get("HOME") or Path.home(), name) for name in _HOME]
         denied = [str(path) for path in named if path not in folders]
         data_only = tuple(os.path.realpath(folder) for folder in folders)
-        return cls(tuple(sorted({os.path.realpath(path) for path in (*denied, *_SYSTEM)})), data_only)
+        denied_paths = tuple(sorted({os.path.realpath(path) for path in (*denied, *_SYSTEM)}))
+        return cls(denied_paths, data_only, hides_others=config.network.credential_hosts is not None)
 
     def check(self, path: str, real: str, stat: os.stat_result | None = None) -> None:
         """Raise if the file at ``path``, whose real path and status these are, is one of them."""
         if self.is_own(real, stat):
+            if self.hides_others:
+                raise self.nothing_to_read(path).about("path")
             raise StreamlingError.user(
                 f"'{path}' belongs to the system or to this installation of Streamling: pipelines do not read it",
                 remedy="use a folder that contains only data",
@@ -73,6 +78,14 @@ class OwnFiles:
             return True
         # the same file under another name, or one whose path was changed while it was opened
         return stat is not None and (stat.st_dev in self._devices or (stat.st_dev, stat.st_ino) in self._identities)
+
+    def nothing_to_read(self, path: str) -> StreamlingError:
+        """The error if `hides_others`: the same for a path that is missing, empty, unreadable or forbidden."""
+        return StreamlingError.user(
+            f"there is nothing to read at '{path}': it does not exist, has no data files with content, or pipelines do "
+            "not read it",
+            remedy="check the path; on the machine of the server, streamling validate says more",
+        )
 
     @cached_property
     def _denied(self) -> frozenset[str]:

@@ -155,20 +155,27 @@ class LocalStorage:
         self._own_files.check(self._path, os.path.realpath(self._path))
         try:
             files = list(self._matches() if self._is_pattern else self._walk_path(self._path))
-        except PermissionError as error:
-            raise StreamlingError.user(
+        except OSError as error:
+            raise self._list_error(error) from error
+        if self._own_files.hides_others:
+            files = [file for file in files if os.access(file.path, os.R_OK)]
+        files.sort(key=lambda file: file.path)
+        return files
+
+    def _list_error(self, error: OSError) -> StreamlingError:
+        if self._own_files.hides_others:
+            return self._own_files.nothing_to_read(self._path)
+        if isinstance(error, PermissionError):
+            return StreamlingError.user(
                 f"the folder '{error.filename}' cannot be listed",
                 cause=error,
                 remedy="allow this user to read it",
-            ) from error
-        except OSError as error:  # a link to itself, or an unavailable file system
-            raise StreamlingError.user(
-                f"'{error.filename}' cannot be listed",
-                cause=error,
-                remedy="remove it from the folder, or check the file system",
-            ) from error
-        files.sort(key=lambda file: file.path)
-        return files
+            )
+        return StreamlingError.user(  # a link to itself, or an unavailable file system
+            f"'{error.filename}' cannot be listed",
+            cause=error,
+            remedy="remove it from the folder, or check the file system",
+        )
 
     def open(self, path: str) -> IO[bytes]:
         """A link may lead to another file than when it was listed: the open file is checked."""
@@ -186,6 +193,8 @@ class LocalStorage:
         return real
 
     def no_files_error(self) -> StreamlingError:
+        if self._own_files.hides_others:
+            return self._own_files.nothing_to_read(self._path)
         folder, existing = self.root, os.path.isdir(self.root)
         if self._is_pattern:
             found = f"no {self._format} file matches '{self._path}'"
