@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.observe.activity import Activity, Edge, blocked_by_queue, passing, work_in_spark
+from streamling.observe.activity import Activity, Edge, blocked_by_queue, evaluating, passing, work_in_spark
 from streamling.telemetry.metrics import Distribution, MetricStore
 from tests.observe.clock import ManualClock
 
@@ -104,3 +104,19 @@ def test_nodes_of_plugins_are_marked(store, clock):
     node = activity(store, clock, kind="plugin")
     node.report_queue(2)
     assert store.value("node_inflight_buffered", "a", execution_kind="plugin") == 2
+
+
+def test_a_node_is_evaluating_until_the_end_of_a_block_and_after_one_that_has_failed(store, clock):
+    node = activity(store, clock)
+    with node.thread():
+        with evaluating():
+            with evaluating():
+                assert node.is_evaluating
+            assert node.is_evaluating
+        assert not node.is_evaluating
+        with pytest.raises(OSError), evaluating():
+            raise OSError("the JVM has ended")
+    assert node.is_evaluating  # also after the thread has ended
+    with node.thread(), evaluating():
+        pass
+    assert not node.is_evaluating

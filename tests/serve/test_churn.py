@@ -23,12 +23,12 @@ from tests.serve.server import Client, ServeProcess
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow]
 
 #: of each kind of pipeline: the first ones fill caches and pools of threads
-FIRST, CYCLES = 6, int(os.environ.get("STREAMLING_TEST_CHURN_CYCLES", "20"))
+FIRST, CYCLES = 5, int(os.environ.get("STREAMLING_TEST_CHURN_CYCLES", "12"))
 #: what may differ between two moments in which nothing runs
 FILES, CONNECTIONS, HEAP_MB = 6, 4, 12
 
 
-_HEAP = r"(?:heap|OldGen|tenured generation)\s+total \d+K, used (\d+)K"
+_HEAP = r"(?:heap|OldGen|Tenured|tenured generation)\s+total .*?used (\d+)K"
 _CONNECTION_THREAD = r'^"Thread-\d+"'
 
 

@@ -104,3 +104,37 @@ def test_a_body_must_be_json():
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""):
         assert refusal(HOST, ("content-type", kind), method="POST", parts=(b"1",)) == (415, "wrong_type")
     assert ask(HOST, method="POST")[0] == 200  # without a body
+
+
+def test_a_token_has_a_limited_number_of_open_requests():
+    async def answers() -> list[int]:
+        released, sent = asyncio.Event(), []
+
+        async def hang(scope, receive, send) -> None:
+            await released.wait()
+            await echo(scope, receive, send)
+
+        guard = guarded(hang, Access({}), RateLimit(Serve(requests_per_minute=60_000)), {"127.0.0.1"})
+
+        async def receive():
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message):
+            if message["type"] == "http.response.start":
+                sent.append(message["status"])
+
+        def request(path: str) -> asyncio.Task[None]:
+            headers = [(name.encode(), value.encode()) for name, value in (HOST,)]
+            scope = {"type": "http", "method": "GET", "path": path, "headers": headers}
+            return asyncio.ensure_future(guard(scope, receive, send))
+
+        held = [request("/api/v1/pipelines") for _ in range(200)]
+        await asyncio.sleep(0)
+        await request("/api/v1/pipelines")
+        refused = sent.copy()
+        probe = request("/healthz")
+        released.set()
+        await asyncio.gather(*held, probe, request("/api/v1/pipelines"))
+        return [*refused, *sorted(set(sent[1:]))]
+
+    assert asyncio.run(answers()) == [429, 200]

@@ -88,6 +88,7 @@ class GroupConsumer:
                 self.java.commitSync(self._to_java_offsets(offsets), duration)
         finally:
             self.java.close(duration)
+            self._listener.release()
 
     def wakeup(self) -> None:
         """End a poll early; it raises. Thread-safe."""
@@ -118,21 +119,25 @@ class _Listener:
 
     def __init__(self, consumer: Any, partitions: RebalanceListener) -> None:
         self._consumer = consumer
-        self._partitions = partitions
+        self._partitions: RebalanceListener | None = partitions
+
+    def release(self) -> None:
+        """Refer to nothing any more: Py4j keeps this object until Java has collected its side, which may be never, and
+        with it everything that belongs to the run."""
+        self._consumer = self._partitions = None
 
     def onPartitionsAssigned(self, partitions: Any) -> None:  # noqa: N802 - the Java interface's name
-        self._consumer.pause(partitions)
-        self._partitions.on_assigned(_numbers(partitions))
+        if self._partitions is not None:
+            self._consumer.pause(partitions)
+            self._partitions.on_assigned(_numbers(partitions))
 
     def onPartitionsRevoked(self, partitions: Any) -> None:  # noqa: N802
-        self._notify(self._partitions.on_revoked, partitions)
+        if self._partitions is not None and (numbers := _numbers(partitions)):
+            self._partitions.on_revoked(numbers)
 
     def onPartitionsLost(self, partitions: Any) -> None:  # noqa: N802
-        self._notify(self._partitions.on_lost, partitions)
-
-    def _notify(self, what: Callable[[frozenset[int]], None], partitions: Iterable[Any]) -> None:
-        if numbers := _numbers(partitions):
-            what(numbers)
+        if self._partitions is not None and (numbers := _numbers(partitions)):
+            self._partitions.on_lost(numbers)
 
     def toString(self) -> str:  # noqa: N802 - called by Java's logging
         return type(self).__name__
