@@ -26,8 +26,7 @@ class GarbageCollection:
         self._thread = threading.Thread(target=self._run, name="garbage", daemon=True)
 
     def start(self) -> None:
-        gc.collect()
-        gc.freeze()  # modules and what else lives as long as the server: a quarter of a second less for each collection
+        gc.freeze()  # modules live as long as the server: a collection takes 0.15 s less without their 100,000 objects
         self._thread.start()
 
     def request(self) -> None:
