@@ -402,7 +402,7 @@ def test_the_description_lists_every_path(client):
         f"/api/v1{path}"
         for path in (
             *("/pipelines", "/pipelines/{namespace}/{name}", "/pipelines/{namespace}/{name}/{action}"),
-            *(f"/pipelines/{{namespace}}/{{name}}/{each}" for each in ("checkpoint", "ready", "logs")),
+            *(f"/pipelines/{{namespace}}/{{name}}/{each}" for each in ("ready", "logs")),
             *("/validate", "/preview", "/secrets", "/secrets/{name}", "/audit"),
         )
     }

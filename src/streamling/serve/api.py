@@ -74,7 +74,7 @@ def create_api(
 
 
 def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls) -> APIRouter:
-    router = APIRouter()
+    router, audit = APIRouter(), control.catalogue.audit
 
     @router.post("/validate", tags=["pipelines"])
     async def validate(principal: Operator, body: Annotated[DefinitionBody, Body()]) -> Verdict:
@@ -95,7 +95,7 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
         limits = PreviewLimits(duration_seconds, rows)
         checked = await slow.run(principal, partial(previews.check, body, limits))
         events = await previews.open(principal.name, checked, limits)
-        await run_in_threadpool(control.catalogue.audit.record, "preview", principal.name, PipelineKey("", ""))
+        await slow.run(principal, partial(audit.record, "preview", principal.name, PipelineKey("", "")))
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     @router.get("/secrets", tags=["secrets"])
@@ -104,23 +104,32 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
         return SecretList(items=sorted(control.secrets.names()))
 
     @router.put("/secrets/{name}", tags=["secrets"], status_code=204)
-    def put_secret(principal: GlobalAdmin, name: SecretName, body: SecretBody) -> None:
+    async def put_secret(principal: GlobalAdmin, name: SecretName, body: SecretBody) -> None:
         """Store a secret. Pipelines use it from their next start on."""
-        add_secrets([body.value])
-        control.secrets.set(name, body.value)
-        control.catalogue.audit.record("set secret", principal.name, PipelineKey("", name))
+
+        def put() -> None:
+            add_secrets([body.value])
+            control.secrets.set(name, body.value)
+            audit.record("set secret", principal.name, PipelineKey("", name))
+
+        await slow.run(principal, put)
 
     @router.delete("/secrets/{name}", tags=["secrets"], status_code=204)
-    def delete_secret(principal: GlobalAdmin, name: SecretName) -> None:
+    async def delete_secret(principal: GlobalAdmin, name: SecretName) -> None:
         """Delete a secret."""
-        if not control.secrets.delete(name):
-            raise Refused("not_found", f"there is no secret '{name}'")
-        control.catalogue.audit.record("delete secret", principal.name, PipelineKey("", name))
+
+        def delete() -> None:
+            if not control.secrets.delete(name):
+                raise Refused("not_found", f"there is no secret '{name}'")
+            audit.record("delete secret", principal.name, PipelineKey("", name))
+
+        await slow.run(principal, delete)
 
     @router.get("/audit", tags=["audit"])
-    def get_audit(principal: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> AuditList:
+    async def get_audit(principal: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> AuditList:
         """Who has changed what, newest first."""
-        entries = control.catalogue.audit.newest(limit, None if principal.sees_all else principal.namespaces)
+        namespaces = None if principal.sees_all else principal.namespaces
+        entries = await slow.run(principal, partial(audit.newest, limit, namespaces))
         return AuditList(items=[AuditObject(**asdict(entry)) for entry in entries])
 
     return router

@@ -112,42 +112,41 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
         return await slow.run(principal, put)
 
     @router.delete(one, status_code=202)
-    def delete_pipeline(
+    async def delete_pipeline(
         principal: Operator, key: Key, response: Response, state: StateOnDelete = "keep", if_match: Etag = None
     ) -> PipelineObject:
         """Drain a pipeline and remove it, with `state=delete` also its stored positions."""
-        return answer(response, catalogue.delete(key, state, Actor(principal.name), if_match))
 
-    @router.post(f"{one}/checkpoint", status_code=202)
-    async def checkpoint(
+        def delete() -> PipelineObject:
+            return answer(response, catalogue.delete(key, state, Actor(principal.name), if_match))
+
+        return await slow.run(principal, delete)
+
+    @router.post(f"{one}/{{action}}", status_code=202)
+    async def act(
         principal: Operator,
         key: Key,
+        action: Literal["pause", "resume", "restart", "checkpoint"],
         response: Response,
         timeout: Annotated[float, Query(gt=0, le=300)] = _CHECKPOINT_SECONDS,
     ) -> PipelineObject:
-        """Store the position of a pipeline now, and wait for that."""
+        """Pause, resume or restart a pipeline, or store its position now."""
+        actor = Actor(principal.name)
 
-        def run() -> PipelineObject:
-            record = catalogue.get(key)
-            control.checkpoint(key, timeout)
+        def change() -> PipelineObject:
+            match action:
+                case "pause":
+                    record = catalogue.set_desired(key, "paused", actor)
+                case "resume":
+                    record = catalogue.set_desired(key, "running", actor)
+                case "restart":
+                    record = catalogue.restart(key, actor)
+                case "checkpoint":
+                    record = catalogue.get(key)
+                    control.checkpoint(key, timeout)
             return answer(response, record)
 
-        return await slow.run(principal, run)
-
-    @router.post(f"{one}/{{action}}", status_code=202)
-    def act(
-        principal: Operator, key: Key, action: Literal["pause", "resume", "restart"], response: Response
-    ) -> PipelineObject:
-        """Pause, resume or restart a pipeline."""
-        actor = Actor(principal.name)
-        match action:
-            case "pause":
-                record = catalogue.set_desired(key, "paused", actor)
-            case "resume":
-                record = catalogue.set_desired(key, "running", actor)
-            case "restart":
-                record = catalogue.restart(key, actor)
-        return answer(response, record)
+        return await slow.run(principal, change)
 
     @router.get(f"{one}/ready")
     def get_ready(principal: Viewer, key: Key) -> JSONResponse:

@@ -55,8 +55,8 @@ class Serve(Section):
     concurrent_slow_requests: int = Field(
         default=8,
         ge=1,
-        description="Most requests of one token at a time that wait for pipelines or sources: checkpoints, validations,"
-        " previews, changes of definitions. Further ones are answered with 429.",
+        description="Most requests of one token at a time that wait for pipelines, sources or the database: "
+        "checkpoints, validations, previews, changes. Further ones are answered with 429.",
     )
     tokens: dict[str, Token] = Field(default={}, description="Tokens of the API by the name of their owner.")
 

@@ -1,4 +1,4 @@
-"""Requests that wait for a pipeline or a source: checkpoints, checks of definitions, previews."""
+"""Requests that wait for a pipeline, a source or the database: all except those that read what the server knows."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class SlowCalls:
         raise ApiError(
             429,
             "too_many_slow_requests",
-            f"'{name}' has {self._limit} requests that wait for pipelines or sources, which is the limit",
-            "wait until a checkpoint, a validation, a preview or a change of a definition has ended, or raise "
+            f"'{name}' has {self._limit} requests that wait for pipelines, sources or the database, which is the limit",
+            "wait until a checkpoint, a validation, a preview or a change has ended, or raise "
             "serve.concurrent_slow_requests",
             retry_after=_RETRY_AFTER,
         )

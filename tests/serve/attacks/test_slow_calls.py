@@ -93,5 +93,5 @@ sinks:
 
     assert Counter(answer.status for answer in refused) == {429: 2 * CALLS - LIMIT}
     assert refused[0].headers["Retry-After"].isdigit()
-    assert "wait for pipelines or sources" in refused[0].error["message"]
+    assert "wait for pipelines, sources or the database" in refused[0].error["message"]
     assert "serve.concurrent_slow_requests" in refused[0].error["remedy"]
