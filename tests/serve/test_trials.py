@@ -41,7 +41,20 @@ def test_a_pipeline_without_work_restarts_at_once_when_the_jvm_ends():
     actual = observe(running(), died(evaluating=False), 5, 0)
     assert (actual.state, actual.ready, actual.suspicions) == (State.RESTARTING, False, 0)
     action, actual = decide(WISH, actual, 5, may_start=False)
-    assert (action, actual.restarts, actual.failures) == (Action.LOAD, 1, 0)
+    assert (action, actual.restarts, actual.failures) == (Action.LOAD, 1, 1)
+
+
+def test_the_pauses_become_longer_if_the_jvm_ends_again_and_again():
+    actual, now, pauses = running(), 0.0, []
+    for _ in range(4):
+        actual = observe(actual, died(evaluating=False), now, 0)
+        assert actual.retry_at is not None
+        pauses.append(actual.retry_at - now)
+        now = actual.retry_at
+        _, actual = decide(WISH, actual, now)
+        actual = observe(actual, Report(Phase.RUNNING), now, 0)
+    assert pauses == [0, 1, 2, 4]
+    assert observe(actual, died(evaluating=False), now + 60, 0).retry_at == now + 60
 
 
 def test_a_pipeline_with_work_is_a_suspect_and_waits_for_its_turn():

@@ -110,7 +110,7 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
 def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
     failure = replace(actual, error=report.error, remedy=report.remedy)
     if report.jvm_death is not None and actual.state in (State.STARTING, State.RUNNING):
-        return _lost_jvm(failure, report.jvm_death, now)
+        return _lost_jvm(failure, report.jvm_death, now, chance)
     if actual.state is State.PAUSING:
         return failure.moved(State.PAUSED, now)
     if actual.state is State.DRAINING:
@@ -129,10 +129,14 @@ def _is_stable(actual: Actual, now: float) -> bool:
     return actual.state is State.RUNNING and now - actual.since >= _STABLE_SECONDS
 
 
-def _lost_jvm(actual: Actual, death: JvmDeath, now: float) -> Actual:
+def _lost_jvm(actual: Actual, death: JvmDeath, now: float, chance: float) -> Actual:
     """The JVM has ended. It may have been any of the pipelines for which it was evaluating something, unless this one
-    was the only suspect that ran."""
-    again = replace(actual.moved(State.RESTARTING, now, "Spark has ended and is started again"), retry_at=now)
+    was the only suspect that ran. The first restart is at once, the next ones after pauses: whatever ends the JVM might
+    do so for ever."""
+    failures = 1 if _is_stable(actual, now) else actual.failures + 1
+    pause = restart_pause(failures - 1, chance) if failures > 1 else 0.0
+    again = actual.moved(State.RESTARTING, now, "Spark has ended and is started again")
+    again = replace(again, failures=failures, retry_at=now + pause)
     if not death.evaluating:
         return again
     if actual.suspicions and death.alone:

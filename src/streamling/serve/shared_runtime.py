@@ -92,7 +92,7 @@ class SharedHandle:
         self._phase = Phase.STARTING
         self._error: StreamlingError | None = None
         self._unloaded = threading.Event()
-        self._has_started = self._has_finished = self._is_draining = self._has_lost_jvm = False
+        self._has_session = self._has_started = self._has_finished = self._is_draining = self._has_lost_jvm = False
         self._context = contextvars.copy_context()
         self._context.run(current_pipeline.set, str(spec.key))
         runtime.starts.run(self._start, f"start {spec.key}", self._context)
@@ -158,7 +158,9 @@ class SharedHandle:
     @property
     def is_evaluating(self) -> bool:
         run = self._run
-        return not self._has_started or (run is not None and run.is_evaluating)
+        if not self._has_started:
+            return self._has_session
+        return run is not None and run.is_evaluating
 
     @property
     def is_proven(self) -> bool:
@@ -245,7 +247,9 @@ class SharedHandle:
     def _session(self) -> SparkSession:
         self._jvm = self._runtime.spark.jvm()
         self._jvm.join(self)
-        return self._jvm.runtime.session()
+        session = self._jvm.runtime.session()
+        self._has_session = True
+        return session
 
     def _check_wanted(self) -> None:
         if self._unloaded.is_set():
@@ -293,7 +297,8 @@ class SharedHandle:
         """If the JVM has died, its last output explains more, and the next start has another JVM."""
         death = None if self._jvm is None else self._jvm.death()
         if death is not None:
-            self._jvm_death = death.seen_by(self)
+            if self._has_session:  # otherwise it could not even start
+                self._jvm_death = death.seen_by(self)
             return death.error()
         return StreamlingError.wrap(error, "" if isinstance(error, StreamlingError) else "an internal error")
 
