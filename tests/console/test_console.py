@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +10,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from streamling.console import app as console_app
 from tests.console import single_run
 from tests.console.chromium import browser as started_browser
 from tests.console.fleet import CROWD, OPERATOR, SCRIPT, Fleet, orders, start
 from tests.console.single_run import running
 from tests.console.visit import Visit, visiting
+from tests.serve.test_preview import preview
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+TEMPLATES = Path(console_app.__file__).with_name("static") / "templates"
 PIPELINES = 500
 #: the largest response that the console may cause
 LARGEST = 200_000
@@ -44,7 +48,7 @@ def shared_visit(browser: Browser, fleet: Fleet) -> Iterator[Visit]:
 @pytest.fixture
 def visit(shared_visit: Visit) -> Iterator[Visit]:
     """One page for many tests, as a user has one: a new one takes a second of CPU time."""
-    shared_visit.open("#/nothing")  # leaves the screen of the last test
+    shared_visit.leave()  # the screen of the last test
     yield shared_visit
     shared_visit.check()
 
@@ -67,7 +71,8 @@ def test_the_token_is_asked_for_and_stays_in_the_tab(browser: Browser, fleet: Fl
         page.get_by_role("button", name="Continue").click()
         expect(page.get_by_role("alert")).to_have_text("The server did not accept this token.")
         assert visit.violations() == []
-        page.get_by_label("Token").fill(OPERATOR)
+        token = page.locator("input[type=password]")
+        token.fill(OPERATOR)
         page.get_by_role("button", name="Continue").click()
         expect(row(page, "orders")).to_be_visible()
         assert page.evaluate("localStorage.length") == 0
@@ -174,6 +179,144 @@ def test_a_definition_can_be_tried_without_its_sinks(visit: Visit, fleet: Fleet)
     page.keyboard.insert_text(orders(fleet.data / "nothing"))
     page.get_by_role("button", name="Preview").click()
     expect(preview.get_by_role("alert")).to_contain_text("nothing", timeout=120_000)
+
+
+def templates_without_services() -> list[str]:
+    listed = json.loads((TEMPLATES / "index.json").read_text(encoding="utf-8"))
+    return [template["file"] for template in listed if "no service" in template["text"]]
+
+
+@pytest.mark.parametrize("file", templates_without_services())
+def test_a_template_that_needs_no_service_is_valid_and_shows_rows(fleet: Fleet, file: str) -> None:
+    definition = (TEMPLATES / file).read_text(encoding="utf-8")
+    checked = fleet.operator.post("/validate", {"definition": definition})
+    assert checked.json["problems"] == []
+    status, events = preview(fleet.operator, definition, "duration_seconds=30&rows=3")
+    assert status == 200
+    nodes = {node["name"] for name, data in events if name == "nodes" for node in data}
+    assert {data["topology_node_key"] for name, data in events if name == "message"} == nodes
+
+
+def test_the_first_template_needs_no_service(visit: Visit) -> None:
+    assert templates_without_services()
+    page = visit.open("#/new")
+    page.get_by_role("region", name="Templates").get_by_role("button").first.click()
+    expect(page.get_by_text("No problems found.")).to_be_visible()
+    page.get_by_role("button", name="Preview").click()
+    rows = page.get_by_role("region", name="Rows of large_orders").get_by_role("row")
+    expect(rows.nth(1)).to_contain_text("insert", timeout=120_000)
+
+
+# ── text that has not been saved ────────────────────────────────────────────────────────────────────────────────
+
+
+def type_into_editor(page: Page, text: str) -> None:
+    """Type at the beginning."""
+    page.get_by_role("textbox", name="Pipeline file").click()
+    page.keyboard.press("Control+Home")
+    page.keyboard.insert_text(text)
+
+
+def test_a_template_replaces_changed_text_only_after_a_question(visit: Visit) -> None:
+    page = visit.open("#/new")
+    editor, name = page.get_by_role("textbox", name="Pipeline file"), page.get_by_label("Name", exact=True)
+    made_up, letters = (page.get_by_role("button", name=re.compile(text)) for text in ("Made-up", "dead letters"))
+    letters.click()
+    expect(name).to_have_value("dead-letters")
+    made_up.click()  # nothing to lose
+    expect(editor).to_contain_text("generate")
+    expect(name).to_have_value("made-up-orders")
+    type_into_editor(page, "# mine\n")
+    letters.click()
+    dialog = page.get_by_role("dialog", name="Replace your text?")
+    expect(dialog).to_be_visible()
+    assert visit.violations() == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(editor).to_contain_text("# mine")
+    letters.click()
+    dialog.get_by_role("button", name="Replace the text").click()
+    expect(editor).not_to_contain_text("# mine")
+    editor.click()
+    page.keyboard.press("Control+z")
+    expect(editor).to_contain_text("# mine")
+
+
+@pytest.mark.parametrize("screen", ["#/new", "#/pipelines/default/archive/edit"], ids=["new", "edit"])
+def test_leaving_changed_text_is_a_question(visit: Visit, screen: str) -> None:
+    page = visit.open(screen)
+    expect(page.get_by_role("textbox", name="Pipeline file")).to_be_visible()
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Pipelines").click()
+    expect(row(page, "orders")).to_be_visible()  # nothing to lose
+
+    visit.open(screen)
+    type_into_editor(page, "# mine\n")
+    dialog = page.get_by_role("dialog", name="Leave without saving?")
+    for leave in (page.get_by_role("link", name="Cancel").click, lambda: page.evaluate("history.back()")):
+        leave()
+        expect(dialog).to_be_visible()
+        expect(page).to_have_url(re.compile(f"{screen}$"))
+        dialog.get_by_role("button", name="Cancel").click()
+        expect(dialog).to_have_count(0)
+        expect(page.get_by_role("textbox", name="Pipeline file")).to_contain_text("# mine")
+    page.evaluate("history.back()")
+    dialog.get_by_role("button", name="Leave without saving").click()
+    expect(row(page, "orders")).to_be_visible()
+
+    page.evaluate("history.forward()")
+    expect(page.get_by_role("button", name="Preview")).to_be_visible()
+    expect(page.get_by_text("restored")).to_have_count(0)
+    expect(page.get_by_role("textbox", name="Pipeline file")).not_to_contain_text("# mine")
+
+
+def test_a_reload_asks_and_keeps_the_text(visit: Visit) -> None:
+    page = visit.open("#/new")
+    type_into_editor(page, "# mine\n")
+    page.get_by_label("Name", exact=True).fill("kept")
+    before = visit.questions
+    page.reload()
+    assert visit.questions == before + 1
+    editor = page.get_by_role("textbox", name="Pipeline file")
+    expect(editor).to_contain_text("# mine")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("kept")
+    expect(page.get_by_text("Your unsaved changes were restored.")).to_be_visible()
+    assert visit.violations() == []
+    page.get_by_role("button", name="Discard them").click()
+    expect(editor).not_to_contain_text("# mine")
+    page.reload()
+    expect(page.get_by_role("button", name="Preview")).to_be_visible()
+    expect(page.get_by_text("restored")).to_have_count(0)
+    assert visit.questions == before + 1
+
+
+def test_a_token_that_expires_does_not_lose_the_text(browser: Browser, fleet: Fleet) -> None:
+    with visiting(browser, fleet.address, token=OPERATOR) as visit:
+        page = visit.open("#/new")
+        type_into_editor(page, "# mine\n")
+        page.evaluate("sessionStorage.setItem('streamling.token', 'expired-0123456789')")
+        type_into_editor(page, "# too\n")
+        token = page.locator("input[type=password]")
+        token.fill(OPERATOR)
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("textbox", name="Pipeline file")).to_contain_text("mine")
+        page.get_by_role("button", name="Forget the token").click()
+        page.get_by_role("button", name="Leave without saving").click()
+        token.fill(CROWD)
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("textbox", name="Pipeline file")).not_to_contain_text("mine")
+
+
+def test_a_restored_draft_does_not_overwrite_a_later_version(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/pipelines/default/archive/edit")
+    type_into_editor(page, "# mine\n")
+    known = fleet.operator.pipeline("archive")
+    body = {name: known[name] for name in ("definition", "config", "isolation", "desired")} | {"size": "xl"}
+    assert fleet.operator.request("PUT", "/pipelines/default/archive", body, {"If-Match": known["etag"]}).status == 200
+    page.reload()
+    expect(page.get_by_text("Your unsaved changes were restored.")).to_be_visible()
+    page.get_by_role("button", name="Save and restart").click()
+    expect(page.get_by_role("alert")).to_contain_text("Somebody else has changed this pipeline")
+    assert fleet.operator.pipeline("archive")["size"] == "xl"
 
 
 def test_a_change_by_somebody_else_is_not_overwritten(visit: Visit, fleet: Fleet) -> None:

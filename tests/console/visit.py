@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, expect
+from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, Request, expect
 
 _AXE = (Path(__file__).with_name("vendor") / "axe.min.js").read_text(encoding="utf-8")
 #: machines under load are slow, and everything here waits for a condition
@@ -28,12 +28,23 @@ class Visit:
     address: str
     #: errors in the browser's console, which include violations of the content security policy
     errors: list[str] = field(default_factory=list)
+    #: how often the browser has asked whether to leave the page; the answer is yes
+    questions: int = 0
     #: requests whose responses have arrived
     finished: list[Request] = field(default_factory=list)
 
     def open(self, fragment: str = "") -> Page:
         self.page.goto(f"{self.address}/console/{fragment}")
         return self.page
+
+    def leave(self) -> None:
+        """Leave the current screen, whatever is lost with it."""
+        page = self.open("#/nothing")
+        nothing, leave = page.get_by_text("This page does not exist"), page.get_by_role("button", name="Leave without")
+        expect(nothing.or_(leave)).to_be_visible()
+        if leave.is_visible():
+            leave.click()
+            expect(nothing).to_be_visible()
 
     def check(self) -> None:
         """Raise if anything has gone wrong in the page."""
@@ -54,6 +65,14 @@ class Visit:
         # the browser itself reports every answer with an error status; the tests ask for some of them
         if message.type == "error" and "Failed to load resource" not in message.text:
             self.errors.append(message.text)
+
+    def answer_dialog(self, dialog: Dialog) -> None:
+        if dialog.type == "beforeunload":
+            self.questions += 1
+            dialog.accept()
+        else:
+            self.errors.append(f"a script ran: {dialog.message}")
+            dialog.dismiss()
 
     def remember_request(self, request: Request) -> None:
         self.finished.append(request)
@@ -83,7 +102,7 @@ def visiting(
     page.on("console", visit.remember_error)
     page.on("pageerror", lambda error: visit.errors.append(str(error)))
     page.on("requestfinished", visit.remember_request)
-    page.on("dialog", lambda dialog: visit.errors.append(f"a script ran: {dialog.message}") or dialog.dismiss())
+    page.on("dialog", visit.answer_dialog)
     if token is not None:
         page.add_init_script(f"sessionStorage.setItem('streamling.token', {json.dumps(token)})")
     try:

@@ -1,7 +1,8 @@
 import { get, token } from "./api.js";
 import { TokenScreen } from "./dialogs.js";
+import { forgetDrafts } from "./editor/draft.js";
 import { FleetScreen } from "./fleet/screen.js";
-import { pipelineApi, useRoute } from "./router.js";
+import { askToLeave, pipelineApi, useRoute } from "./router.js";
 import { Button, Empty, ErrorBox, html, Icon, render, Toasts, useEffect, useRef, useState } from "./ui.js";
 
 const THEMES = { "": "dark", dark: "light", light: "" };
@@ -73,7 +74,7 @@ function App() {
   }, [route]);
   if (failure) return html`<main class="page"><${ErrorBox} error=${failure} title="The console cannot start" /></main>`;
   if (!settings) return html`<${Header} />`;
-  const forget = () => { token.set(null); setAsksToken(true); };
+  const forget = () => askToLeave(() => { forgetDrafts(); token.set(null); setAsksToken(true); });
   if (asksToken) {
     const accept = (value) => { token.set(value); setAsksToken(false); };
     return html`<${TokenScreen} wasWrong=${Boolean(token.get())} onToken=${accept} />`;

@@ -17,10 +17,41 @@ function current() {
   return { screen: "unknown" };
 }
 
+// The address that is shown. Entries of the history are numbered, so that leaving them in either direction can be undone.
+let here = { hash: location.hash, number: history.state?.number ?? 0 };
+history.replaceState({ number: here.number }, "");
+// asks the user before the screen is left; null if there is nothing to lose
+let question = null;
+
+// Calls `ask(leave)` instead of leaving the screen, until the returned function is called; `leave` leaves it.
+export function guardLeaving(ask) {
+  question = ask;
+  return () => { if (question === ask) question = null; };
+}
+
+// Calls `leave`, which makes the screen disappear, once the user agrees.
+export function askToLeave(leave) {
+  if (question) question(() => { question = null; leave(); });
+  else leave();
+}
+
 export function useRoute() {
   const [route, setRoute] = useState(current);
   useEffect(() => {
-    const update = () => { setRoute(current()); scrollTo(0, 0); };
+    const show = () => {
+      here = { hash: location.hash, number: history.state?.number ?? here.number + 1 };
+      history.replaceState({ number: here.number }, "");
+      setRoute(current());
+      scrollTo(0, 0);
+    };
+    const update = () => {
+      const wanted = location.hash;
+      if (wanted === here.hash) return;
+      if (!question) return show();
+      const steps = history.state ? history.state.number - here.number : null;
+      history.go(-(steps ?? 1));
+      askToLeave(() => (steps === null ? location.assign(wanted) : history.go(steps)));
+    };
     addEventListener("hashchange", update);
     return () => removeEventListener("hashchange", update);
   }, []);

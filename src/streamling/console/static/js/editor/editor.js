@@ -61,7 +61,8 @@ export function createEditor(holder, { text, label, schema, onChange }) {
 }
 
 export function replaceText(view, text) {
-  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
+  // an event of its own, so that undo brings back all of the text that was typed just before
+  view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text }, userEvent: "input.replace" });
 }
 
 const offsetOf = (doc, { line, column }) => {

@@ -1,8 +1,10 @@
 // A pipeline file in an editor: a new pipeline, or a new version of an existing one.
 import { get, request } from "../api.js";
+import { ConfirmDialog } from "../dialogs.js";
 import { pipelineApi, pipelineLink } from "../router.js";
 import { Button, ErrorBox, html, Icon, toast, useEffect, useRef, useState } from "../ui.js";
 import { isActive, PreviewCard, usePreview } from "../pipeline/preview.js";
+import { useDraft } from "./draft.js";
 import { createEditor, goTo, replaceText, showProblems } from "./editor.js";
 
 const PAUSE = 400;
@@ -75,20 +77,25 @@ function useEditor(text, onChange) {
   return [holder, view];
 }
 
-async function save(draft, isNew, etag) {
-  const { name, namespace, definition, size, isolation, desired, config = {} } = draft;
+async function save(draft, isNew) {
+  const { etag, name, namespace, definition, size, isolation, desired, config = {} } = draft;
   const body = { definition, size, isolation, desired, config };
   if (isNew) return request("POST", "/api/v1/pipelines", { body: { name, namespace, ...body } });
   return request("PUT", pipelineApi(draft), { body, headers: { "If-Match": etag } });
 }
 
+const LEAVE = { title: "Leave without saving?", text: "Your changes are lost.", action: "Leave without saving" };
+const REPLACE = { title: "Replace your text?", text: "The template replaces the text in the editor. Ctrl+Z in the editor brings it back.", action: "Replace the text" };
+
 function Form({ original, isNew }) {
-  const [draft, setDraft] = useState(original);
+  const [question, setQuestion] = useState(null);
+  const ask = (about, onConfirm) => setQuestion({ ...about, onConfirm: () => { setQuestion(null); onConfirm(); } });
+  const { draft, base, isRestored, forget, change, startFrom } = useDraft(
+    isNew ? "new" : `${original.namespace}/${original.name}`, original, (leave) => ask(LEAVE, leave));
   const [failure, setFailure] = useState(null);
   const [isSaving, setSaving] = useState(false);
   const [preview, startPreview, stopPreview] = usePreview();
-  const change = (part) => setDraft((known) => ({ ...known, ...part }));
-  const [holder, view] = useEditor(original.definition, (definition) => change({ definition }));
+  const [holder, view] = useEditor(draft.definition, (definition) => change({ definition }));
   const result = useProblems(draft.definition);
   useEffect(() => { if (view.current && result.problems) showProblems(view.current, result.problems); }, [result]);
   const submit = async (event) => {
@@ -96,17 +103,23 @@ function Form({ original, isNew }) {
     setSaving(true);
     setFailure(null);
     try {
-      const pipeline = await save(draft, isNew, original.etag);
+      const pipeline = await save(draft, isNew);
       toast(isNew ? `${pipeline.name} was created.` : `${pipeline.name} was changed.`);
+      forget();
       location.hash = pipelineLink(pipeline);
     } catch (error) {
       setFailure(error.status === 412
-        ? { message: "Somebody else has changed this pipeline in the meantime.", remedy: "Copy your text, reload the page and apply your change again." } : error);
+        ? { message: "Somebody else has changed this pipeline in the meantime.", remedy: "Copy your text, reload the page, discard the restored changes and apply yours again." } : error);
       setSaving(false);
     }
   };
-  const useTemplate = (definition, template) => { replaceText(view.current, definition); if (!draft.name) change({ name: template.name }); };
+  const replace = (next) => { replaceText(view.current, next.definition); startFrom(next); };
+  const useTemplate = (definition, template) => {
+    const apply = () => replace({ ...draft, definition, name: draft.name === base.name ? template.name : draft.name });
+    if (draft.definition === base.definition) apply(); else ask(REPLACE, apply);
+  };
   return html`<form class="definition" onSubmit=${submit}>
+    ${isRestored && html`<p class="notice" role="status">Your unsaved changes were restored. <button type="button" class="link" onClick=${() => replace(original)}>Discard them</button></p>`}
     ${isNew && html`<${Templates} onChoose=${useTemplate} />`}
     <${Fields} draft=${draft} change=${change} isNew=${isNew} />
     <div class="editing"><div class="card editor-card" ref=${holder} /><${Verdict} text=${draft.definition} result=${result} onGoTo=${(problem) => goTo(view.current, problem)} /></div>
@@ -116,7 +129,8 @@ function Form({ original, isNew }) {
       <a class="button" href=${isNew ? "#/" : pipelineLink(original)}>Cancel</a>
       <button type="submit" class="button primary" disabled=${isSaving || !draft.name || !draft.definition.trim() || result.problems?.length > 0}>${isNew ? "Create pipeline" : "Save and restart"}</button></div>
     ${preview && html`<${PreviewCard} preview=${preview} onStop=${stopPreview} />`}
-  </form>`;
+  </form>
+  ${question && html`<${ConfirmDialog} ...${question} onClose=${() => setQuestion(null)} />`}`;
 }
 
 export function DefinitionScreen({ pipeline }) {
