@@ -223,5 +223,5 @@ def test_what_is_dropped_is_logged_without_its_value(tmp_path, caplog):
     configured(tmp_path, {"kafka_source": {"brokers": "mine:9092"}})
     (text,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert "kafka_source: sasl_username, sasl_password, " in text
-    assert "not used because the pipeline sets brokers" in text
+    assert "of the server's configuration not used because the pipeline sets brokers" in text
     assert "server-" not in text

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import SecretStr
+
 from streamling.config import schema
 from streamling.config.file import read_document
 from streamling.config.model import AppConfig
@@ -25,6 +27,8 @@ from streamling.errors import InvalidPipeline, Problem
 log = logging.getLogger("streamling.config")
 
 Path = tuple[str, ...]
+
+_EMPTY = SecretStr("")
 
 _HOST = r"([\w.-]+|\[[0-9a-f:.]+\])(?::\d+)?"
 _URL = re.compile(rf"https?://{_HOST}(?:/[\w.~/-]*)?", re.ASCII | re.IGNORECASE)
@@ -157,12 +161,11 @@ def _without_credentials_of_server(
         defaults = _model(connection.inherited) if inherits and connection.inherited else connection.model
         for name in dropped:
             result = _with(result, (*connection.section, name), schema.fields(defaults)[name].get_default())
-        if any(connection.values(server, "credential")[name] for name in dropped):
+        if lost := [name for name in dropped if _value(config, (*connection.section, name)) not in (None, _EMPTY)]:
             log.warning(
-                "%s: %s of the server's configuration %s not used because the pipeline sets %s",
+                "%s: %s of the server's configuration not used because the pipeline sets %s",
                 ".".join(connection.section),
-                ", ".join(dropped),
-                "is" if len(dropped) == 1 else "are",
+                ", ".join(lost),
                 ", ".join(because),
             )
     return result

@@ -103,6 +103,20 @@ def test_a_linked_folder_is_what_it_leads_to(tmp_path, own):
         read(tmp_path / "data" / "inner" / "environ", own)
 
 
+@pytest.mark.parametrize("pattern", ["data", "data/**"])
+@pytest.mark.parametrize("target", ["/proc", "/dev", "cache"])
+def test_a_folder_is_not_left_through_a_link(tmp_path, own, pattern, target):
+    (tmp_path / "data" / "inner").symlink_to(tmp_path / target)
+    with pytest.raises(StreamlingError, match=REFUSED):
+        read(tmp_path / pattern, own)
+
+
+def test_a_folder_of_the_process_inside_a_folder_of_data_is_left_out(tmp_path, own):
+    (tmp_path / "cache" / "x.csv").write_text("secret\n")
+    (tmp_path / "data" / "a.csv").write_text("id\n")
+    assert read(tmp_path, own) == [b"id\n"]
+
+
 def test_a_hard_link_is_the_file_itself(tmp_path, own):
     (tmp_path / "store.enc").write_text("secret\n")
     os.link(tmp_path / "store.enc", tmp_path / "data" / "x.csv")

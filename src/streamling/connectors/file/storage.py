@@ -244,11 +244,15 @@ class LocalStorage:
                 if is_hidden(entry.name):
                     continue
                 try:
+                    is_link = entry.is_symlink()
+                    real = os.path.realpath(entry.path) if is_link else f"{real_folder}/{entry.name}"
                     if entry.is_dir():
+                        if is_link:
+                            self._own_files.check(entry.path, real)
+                        elif self._own_files.is_own(real):
+                            continue
                         yield from self._walk(entry.path, above | {inode})
                     elif is_data_file(entry.name, self._format):
-                        is_link = entry.is_symlink()
-                        real = os.path.realpath(entry.path) if is_link else f"{real_folder}/{entry.name}"
                         yield self._file(entry.path, real, entry.stat())
                 except FileNotFoundError:  # deleted meanwhile, or a broken link
                     continue
