@@ -44,3 +44,9 @@ def test_ordinary_values_are_not_secrets(value: object) -> None:
 def test_variables_by_their_names() -> None:
     environ = {"GITHUB_TOKEN": "t1", "PGPASSWORD": "p1", "PWD": "/home/me", "SSH_AUTH_SOCK": "/run/x", "AUTHOR": "me"}
     assert set(secrets_in_environment(environ)) == {"t1", "p1"}
+
+
+def test_what_a_token_may_do_is_not_secret() -> None:
+    name = "STREAMLING__SERVE__TOKENS__DEPLOY"
+    environ = {f"{name}__VALUE": "v1", f"{name}__ROLE": "operator", f"{name}__NAMESPACES": "shop,team"}
+    assert set(secrets_in_environment(environ)) == {"v1"}

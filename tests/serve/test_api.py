@@ -7,7 +7,9 @@ import threading
 from uuid import uuid4
 
 import pytest
+from starlette.routing import Route, Router
 
+from streamling.admin.routes import reading_routes
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.serve.conftest import INLINE_SECRET, PRIVATE_VARIABLE, STORED_SECRET, TOKENS
@@ -398,11 +400,17 @@ sinks:
 
 def test_the_description_lists_every_path(client):
     paths = client.get("/openapi.json").json["paths"]
+    one, observed = "/pipelines/{namespace}/{name}", Router(reading_routes(None)).routes
     assert set(paths) == {
-        f"/api/v1{path}"
-        for path in (
-            *("/pipelines", "/pipelines/{namespace}/{name}", "/pipelines/{namespace}/{name}/{action}"),
-            *(f"/pipelines/{{namespace}}/{{name}}/{each}" for each in ("ready", "logs")),
-            *("/validate", "/preview", "/secrets", "/secrets/{name}", "/audit"),
-        )
+        "/metrics",
+        *(f"/api/v1{one}{route.path}" for route in observed if isinstance(route, Route)),
+        *(
+            f"/api/v1{path}"
+            for path in (
+                *("/pipelines", one, f"{one}/{{action}}", f"{one}/ready", f"{one}/logs"),
+                *("/validate", "/preview", "/secrets", "/secrets/{name}", "/audit"),
+            )
+        ),
     }
+    described = paths[f"/api/v1{one}/dead-letters"]["get"]["parameters"]
+    assert {each["name"] for each in described} == {"namespace", "name", "node", "limit"}

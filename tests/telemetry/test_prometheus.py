@@ -44,6 +44,15 @@ def test_counters_gauges_and_histograms_as_text() -> None:
     )
 
 
+def test_secrets_are_masked_in_values_of_labels_only() -> None:
+    store = MetricStore()
+    store.of("x").count("seen", 1, {"customer": "customer", "note": "for customer 9"})
+    add_secrets(["customer"])
+    assert exposition(store.snapshot()).splitlines()[1] == (
+        'streamling_seen_total{customer="**********",note="for ********** 9"} 1'
+    )
+
+
 def test_the_order_of_recording_does_not_show() -> None:
     one, other = MetricStore(), MetricStore()
     names = ["seen", "left", "new"]

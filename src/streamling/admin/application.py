@@ -14,7 +14,6 @@ from streamling.admin.guard import guarded_by_token
 from streamling.admin.routes import Preview, pipeline_routes, preview_route
 from streamling.config import AppConfig
 from streamling.console import mount_console
-from streamling.output.redaction import redact
 from streamling.telemetry.log_book import LogBook
 from streamling.telemetry.prometheus import exposition
 
@@ -33,7 +32,7 @@ def create_application(run: ObservedRun, config: AppConfig, logs: LogBook, previ
 
     def metrics(request: Request) -> Response:
         text = exposition(run.measurements(), {"service_instance_id": config.application_id})
-        return PlainTextResponse(redact(text), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     routes = pipeline_routes(run, logs, config.application_id)
     if preview is not None:

@@ -20,8 +20,8 @@ _DSN = re.compile(r"\b(?:host|hostaddr|dbname|user|port)\s?=", re.IGNORECASE)
 _DSN_PASSWORD = re.compile(
     r"\b(?:password|passwd|pwd|sslpassword)\s?=\s?(?:'((?:[^'\\]|\\.)*)'|([^\s,;&]+))", re.IGNORECASE
 )
-#: the working directory
-_NO_SECRETS = ("PWD", "OLDPWD")
+#: the working directory, and what tokens of `streamling serve` may do
+_NO_SECRETS = re.compile(r"(?:OLD)?PWD|STREAMLING__SERVE__TOKENS__.+__(?:ROLE|NAMESPACES)", re.IGNORECASE)
 #: Maps whose keys are names of columns or secrets: a column `token` of type `string` does not make `string` a secret.
 _MAPS_BY_NAME = frozenset({"http_secret_header", "schema", "schema_", "aggregate", "labels", "telemetry"})
 #: a query value that looks random, whatever its name
@@ -56,7 +56,7 @@ def secrets_in(value: Any, name: str = "") -> Iterator[str]:
 def secrets_in_environment(environ: Mapping[str, str]) -> Iterator[str]:
     """Values of variables whose names suggest a secret, and credentials in the others."""
     for name, value in environ.items():
-        yield from secrets_of_text(value, is_secret=has_secret_name(name) and name not in _NO_SECRETS)
+        yield from secrets_of_text(value, is_secret=has_secret_name(name) and not _NO_SECRETS.fullmatch(name))
 
 
 def secrets_of_text(text: str, *, is_secret: bool) -> Iterator[str]:

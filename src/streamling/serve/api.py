@@ -9,19 +9,19 @@ from typing import Annotated
 
 from fastapi import APIRouter, Body, FastAPI, Path, Query
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from streamling import __version__
 from streamling.admin.previews import MOST_ROWS, MOST_SECONDS, PreviewLimits
 from streamling.console import mount_console
 from streamling.output.redaction import add_secrets
-from streamling.serve.api_access import Admin, GlobalAdmin, Operator
+from streamling.serve.api_access import Admin, GlobalAdmin, Operator, Viewer
 from streamling.serve.api_errors import add_error_handlers
 from streamling.serve.api_pipelines import pipeline_routes
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.model import PipelineKey, Specification
-from streamling.serve.observation import observation_routes
+from streamling.serve.observation import add_observation_routes
 from streamling.serve.preview import DefinitionPreviews
 from streamling.serve.schemas import (
     AuditList,
@@ -58,7 +58,7 @@ def create_api(
     add_error_handlers(api)
     api.include_router(pipeline_routes(control, is_stopping, slow), prefix=PREFIX)
     api.include_router(_others(control, previews, slow), prefix=PREFIX)
-    api.router.routes.append(observation_routes(control, PREFIX))
+    add_observation_routes(api, control, PREFIX)
     mount_console(api, "fleet")
 
     @api.get("/healthz", include_in_schema=False)
@@ -69,6 +69,12 @@ def create_api(
     async def readyz() -> JSONResponse:
         reason = await run_in_threadpool(unready_reason)
         return JSONResponse({"status": reason or "ready"}, 503 if reason else 200)
+
+    @api.get("/metrics", tags=["metrics"], response_class=PlainTextResponse)
+    async def metrics(principal: Viewer) -> PlainTextResponse:
+        """The metrics of all pipelines that the token sees, for Prometheus."""
+        text = await slow.run(principal, partial(control.metrics, principal.sees))
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
 
     return api
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from streamling.secrets.store import SecretStore
 from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
+from streamling.serve.fleet_metrics import ObservedPipeline, fleet_exposition
 from streamling.serve.lifecycle import State
 from streamling.serve.masking import masked_text, masked_values
 from streamling.serve.model import PipelineKey, PipelineRecord, Specification
@@ -111,6 +113,17 @@ class ControlPlane:
                 cpu_seconds=measures.cpu_seconds,
             ),
         }
+
+    def metrics(self, sees: Callable[[str], bool]) -> str:
+        """The metrics of the pipelines in all namespaces that a client sees, for Prometheus."""
+        known = self._reconciler
+        return fleet_exposition(
+            [
+                ObservedPipeline(key, known.actual(key), known.measure(key), known.handle(key))
+                for key in sorted(self.catalogue.records())
+                if sees(key.namespace)
+            ]
+        )
 
     def state(self, key: PipelineKey) -> State:
         return self._reconciler.actual(key).state

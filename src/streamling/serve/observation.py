@@ -1,29 +1,98 @@
-"""What a running pipeline shows: topology, epochs, live rows, rejected rows, with the routes of a single run."""
+"""What a running pipeline shows: topology, epochs, live rows, rejected rows. The routes are those of a single run
+(`admin/routes.py`, `reading_routes`); those that change something belong to the API, which checks the role."""
 
-from __future__ import annotations
+from typing import Annotated, Any, Final
 
-from starlette.requests import HTTPConnection
-from starlette.routing import Mount
-from starlette.types import Receive, Scope, Send
+from fastapi import APIRouter, Depends, FastAPI, Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streamling.serve.api_access import check_namespace
+from streamling.serve.api_access import Key
 from streamling.serve.api_errors import ApiError
 from streamling.serve.control import ControlPlane
-from streamling.serve.model import PipelineKey
+
+_EVENTS: Final = {"200": {"description": "Server-sent events.", "content": {"text/event-stream": {}}}}
+_NOTHING: Final = {"204": {"description": "The pipeline has not failed."}}
 
 
-def observation_routes(control: ControlPlane, prefix: str) -> Mount:
-    """The routes that read; those that change something belong to the API, which checks the role of the client."""
+class _Passed(Response):
+    """The answer of the routes of a pipeline."""
 
-    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        key = PipelineKey(scope["path_params"]["namespace"], scope["path_params"]["name"])
-        check_namespace(HTTPConnection(scope), key, f"there is no pipeline '{key}'")
+    def __init__(self, routes: ASGIApp, base: str) -> None:
+        super().__init__()
+        self._routes = routes
+        self._base = base
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._routes({**scope, "root_path": self._base, "path_params": {}}, receive, send)
+
+
+def add_observation_routes(api: FastAPI, control: ControlPlane, prefix: str) -> None:
+    """Add the routes to ``api``."""
+
+    def passed(request: Request, key: Key) -> Response:
         control.catalogue.get(key)
         routes = control.routes(key)
         if routes is None:
             raise ApiError(
                 409, "not_observable", f"the pipeline '{key}' is {control.state(key)}", "resume or restart it first"
             )
-        await routes(scope, receive, send)
+        one = f"{prefix}/pipelines/{key.namespace}/{key.name}"
+        return _Passed(routes, f"{request.scope.get('root_path', '')}{one}")
 
-    return Mount(f"{prefix}/pipelines/{{namespace}}/{{name}}", app=answer)
+    router = APIRouter(tags=["observation"])
+    answered = Annotated[Response, Depends(passed)]
+
+    @router.get("/topology")
+    async def topology(answer: answered) -> Response:
+        """Nodes and edges with their rates, waits and lag, and the last two minutes."""
+        return answer
+
+    @router.get("/topology/events", openapi_extra={"responses": _EVENTS})
+    async def topology_events(answer: answered) -> Response:
+        """The topology once a second, as server-sent events, without what never changes."""
+        return answer
+
+    @router.get("/epochs", openapi_extra=_parameters(limit="how many"))
+    async def epochs(answer: answered) -> Response:
+        """The last checkpoints, newest first."""
+        return answer
+
+    @router.get("/error", openapi_extra={"responses": _NOTHING})
+    async def error(answer: answered) -> Response:
+        """Why the pipeline has failed."""
+        return answer
+
+    @router.get("/dead-letters", openapi_extra=_parameters(node="only rows of this node", limit="how many"))
+    async def dead_letters(answer: answered) -> Response:
+        """The last rejected rows, newest first."""
+        return answer
+
+    @router.get(
+        "/live-data",
+        openapi_extra={
+            "responses": _EVENTS,
+            **_parameters(
+                topology_node_keys="the nodes, separated by commas",
+                filter="a condition",
+                kinds="row kinds: i, u, d, separated by commas",
+                per_second="rows per second and node",
+                order="order of the rows that are kept: newest_first or oldest_first",
+            ),
+        },
+    )
+    async def live_data(answer: answered) -> Response:
+        """Rows of nodes, as server-sent events."""
+        return answer
+
+    api.include_router(router, prefix=f"{prefix}/pipelines/{{namespace}}/{{name}}")
+
+
+def _parameters(**meanings: str) -> dict[str, Any]:
+    """Parameters of the query, which the routes of the pipeline check."""
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "description": meaning, "schema": {"type": "string"}}
+            for name, meaning in meanings.items()
+        ]
+    }

@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from streamling.output.streams import data_output
 from streamling.serve.applications import Applications
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
 from streamling.telemetry.logging import current_pipeline
+from streamling.telemetry.metrics import Series
 from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ class ProcessHandle:
         self._measures = Measures()
         self._admin: RemoteAdmin | None = None
         self._answers = threading.Condition()
-        self._answered: dict[int, bool] = {}
+        #: answers of the child, by number of the question; those that come too late are dropped
+        self._answered: dict[int, Any] = {}
+        self._expected: set[int] = set()
         self._asked = 0
         self._killer: threading.Timer | None = None
         self._process, events = _start()
@@ -106,13 +109,25 @@ class ProcessHandle:
         self._killer.start()
 
     def checkpoint(self, timeout: float) -> bool:
+        return bool(self._ask("checkpoint", timeout, patience=1.0))
+
+    def metrics(self, timeout: float) -> Sequence[Series] | None:
+        found = self._ask("metrics", timeout)
+        return None if found is None else [Series.of_object(each) for each in found]
+
+    def _ask(self, command: str, timeout: float, patience: float = 0.0) -> Any:
+        """The answer of the child, which has ``timeout`` seconds for it; None if there was none ``patience`` later."""
         with self._answers:
             self._asked += 1
             number = self._asked
-        self._send({"checkpoint": number, "timeout": timeout})
+            self._expected.add(number)
+        self._send({command: number, "timeout": timeout})
         with self._answers:
-            self._answers.wait_for(lambda: number in self._answered or self._report.phase is Phase.ENDED, timeout + 1)
-            return self._answered.pop(number, False)
+            self._answers.wait_for(
+                lambda: number in self._answered or self._report.phase is Phase.ENDED, timeout + patience
+            )
+            self._expected.discard(number)
+            return self._answered.pop(number, None)
 
     def kill(self) -> None:
         """Kill the process; its JVM ends with it."""
@@ -149,10 +164,11 @@ class ProcessHandle:
             self._admin = RemoteAdmin(**event["admin"])
             self._notify()
             return
-        if "checkpoint" in event:
+        if "answer" in event:
             with self._answers:
-                self._answered[event["checkpoint"]] = event["complete"]
-                self._answers.notify_all()
+                if event["answer"] in self._expected:
+                    self._answered[event["answer"]] = event["value"]
+                    self._answers.notify_all()
             return
         if self._report.phase is Phase.ENDED:  # discarded in the meantime
             return

@@ -7,7 +7,7 @@ pipeline costs nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,6 +16,8 @@ from streamling.serve.model import PipelineKey, Size
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
+
+    from streamling.telemetry.metrics import Series
 
 
 class Phase(StrEnum):
@@ -90,7 +92,8 @@ class Measures:
 
 
 class PipelineHandle(Protocol):
-    """A loaded pipeline. All methods may be called from any thread; only `checkpoint` blocks."""
+    """A loaded pipeline. All methods may be called from any thread; only `metrics` and
+    `checkpoint` block."""
 
     def report(self) -> Report:
         """The current phase. ``ENDED`` is final: nothing of the pipeline runs any more."""
@@ -101,6 +104,9 @@ class PipelineHandle(Protocol):
     def routes(self) -> ASGIApp | None:
         """The routes that show what the pipeline does (`admin/routes.py`, `reading_routes`); None before it has
         started."""
+
+    def metrics(self, timeout: float) -> Sequence[Series] | None:
+        """Everything that its nodes have measured; None if that took longer than ``timeout`` seconds."""
 
     def unload(self) -> None:
         """Request a drain: work in progress is finished, the position is stored. The phase becomes ``ENDED``."""

@@ -6,7 +6,7 @@ import contextvars
 import logging
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
 from streamling.serve.warm_spark import POOL, SharedJvm, WarmSpark
 from streamling.telemetry.logging import current_pipeline
+from streamling.telemetry.metrics import Series
 from streamling.telemetry.reporting import is_reported, reporting_metrics
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class SharedHandle:
         self._jvm_death: JvmDeath | None = None
         self._proof = Proof()
         self._routes: ASGIApp | None = None
+        self._observed: ObservedRun | None = None
         self._phase = Phase.STARTING
         self._error: StreamlingError | None = None
         self._unloaded = threading.Event()
@@ -141,6 +143,11 @@ class SharedHandle:
     def routes(self) -> ASGIApp | None:
         with self._lock:
             return self._routes if self._has_started else None
+
+    def metrics(self, timeout: float) -> Sequence[Series]:
+        with self._lock:
+            observed = self._observed if self._has_started else None
+        return () if observed is None else observed.measurements()
 
     def unload(self) -> None:
         self._unloaded.set()
@@ -234,13 +241,13 @@ class SharedHandle:
             self._resources.enter_context(reporting_metrics(run.metrics, app.config, None, os.environ))
         run.on_finish(self._finish)
         self._run = run
-        observed = ObservedRun(
+        self._observed = ObservedRun(
             run,
             name=spec.key.name,
             application_id=spec.key.application_id,
             jvm_megabytes=lambda: jvm_megabytes(session),
         )
-        self._routes = Router(reading_routes(observed))
+        self._routes = Router(reading_routes(self._observed))
         run.start()
         return run
 

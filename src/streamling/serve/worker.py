@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 from streamling.config import AppConfig
 from streamling.output.streams import safe_streams, stdout_for_data
 from streamling.serve.applications import Applications
+from streamling.serve.fleet_metrics import MOST_PER_PIPELINE
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import Phase, PipelineHandle, PipelineSpec
 from streamling.serve.shared_runtime import SharedRuntime
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: seconds between two reports of a pipeline that runs
 _REPORT_SECONDS = 1.0
+#: more are neither sent nor counted as left out
+_MOST_SERIES = 10 * MOST_PER_PIPELINE
 
 
 class Worker:
@@ -91,13 +94,19 @@ class Worker:
                 self._handle.unload()
             elif "checkpoint" in command:
                 threading.Thread(target=self._checkpoint, args=(command,), daemon=True).start()
+            elif "metrics" in command:
+                threading.Thread(target=self._metrics, args=(command,), daemon=True).start()
         # The server has ended without draining us, and another one may already wait for our state.
         self._spark.kill()
         os._exit(1)
 
     def _checkpoint(self, command: dict[str, Any]) -> None:
         complete = self._handle.checkpoint(command["timeout"])
-        self._write({"checkpoint": command["checkpoint"], "complete": complete})
+        self._write({"answer": command["checkpoint"], "value": complete})
+
+    def _metrics(self, command: dict[str, Any]) -> None:
+        series = self._handle.metrics(command["timeout"]) or ()
+        self._write({"answer": command["metrics"], "value": [asdict(each) for each in series[:_MOST_SERIES]]})
 
     def _write(self, event: dict[str, Any]) -> None:
         with self._writing, suppress(OSError):

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal, Self
 
 from streamling.errors import StreamlingError
 
@@ -47,6 +47,16 @@ class Series:
     value: float | Distribution
     #: stable across snapshots, unlike tags that are added later
     key: SeriesKey
+
+    @classmethod
+    def of_object(cls, given: Mapping[str, Any]) -> Self:
+        """The series that `dataclasses.asdict` and JSON have made ``given`` of."""
+        node, name, tags = given["key"]
+        value = given["value"]
+        if isinstance(value, Mapping):
+            value = Distribution(value["count"], value["sum"], tuple(value["buckets"]))
+        key = (node, name, tuple((tag, each) for tag, each in tags))
+        return cls(given["name"], given["kind"], given["tags"], value, key)
 
 
 class MetricStore:

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamling.errors import StreamlingError
-from streamling.output.redaction import redact
 from streamling.telemetry.metrics import MetricStore
 from streamling.telemetry.prometheus import exposition
 
@@ -24,7 +23,7 @@ class MetricsFile:
         # readers see the old or the new text, never a part; they read only *.prom
         partial = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         try:
-            partial.write_text(redact(exposition(self._metrics.snapshot(), self._tags)), encoding="utf-8")
+            partial.write_text(exposition(self._metrics.snapshot(), self._tags), encoding="utf-8")
             partial.replace(self._path)
         except OSError as error:
             raise StreamlingError(error.strerror or str(error)) from error

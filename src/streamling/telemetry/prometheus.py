@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
+from streamling.output.redaction import redact
 from streamling.telemetry.catalogue import MILLISECONDS, PREFIX, meaning_of, unit_of
 from streamling.telemetry.metrics import BUCKETS, Distribution, Kind, Series
 
@@ -15,7 +16,8 @@ _NOT_IN_LABELS = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def exposition(snapshot: Iterable[Series], tags: Mapping[str, str] | None = None) -> str:
-    """The text, in an order independent of ``snapshot``. ``tags`` are added to every series that does not have them."""
+    """The text, in an order independent of ``snapshot``; secrets in label values are masked. ``tags`` are added
+    to every series that does not have them."""
     families: dict[str, list[Series]] = {}
     for series in snapshot:
         families.setdefault(family(series.name, series.kind), []).append(series)
@@ -63,7 +65,8 @@ def _histogram(name: str, labels: str, value: Distribution) -> Iterator[str]:
 
 def _labels(tags: Mapping[str, str]) -> str:
     legal = {_label(key): value for key, value in tags.items()}
-    return ",".join(f'{key}="{_quoted(legal[key])}"' for key in sorted(legal))
+    # only the values: a secret may also be a part of a name, such as `operator`
+    return ",".join(f'{key}="{_quoted(redact(legal[key]))}"' for key in sorted(legal))
 
 
 def _label(key: str) -> str:
