@@ -82,7 +82,7 @@ def test_run_with_the_file_from_the_configuration_resumes(resumed):
     project, lines = resumed
     assert {line["level"] for line in lines} == {"INFO"}
     assert (
-        "file source 'orders': nothing new to read, earlier runs have read everything (files: 1). "
+        "file source 'orders': nothing new to read, earlier runs have read everything. "
         f"To read it again: streamling state reset {project.folder}/pipeline.yaml --node orders"
     ) in [line["message"] for line in lines]
 

@@ -228,6 +228,7 @@ double:
         "id": "double",
         "topology_node_type": "transform",
         "operator_type": "measured",
+        "type": "measured",
         "service_instance_id": "shop",
         "team": "data",
         "tier": "of the plugin",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from streamling.telemetry.catalogue import ROWS_DELTA, metrics
+from streamling.telemetry.config import OpenTelemetryMetrics
 from streamling.telemetry.prometheus import family
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,10 @@ def test_the_page_lists_every_metric() -> None:
     start = page.index("|---|---|---|---|---|") + 1
     assert page[start : start + len(expected)] == expected
     assert page[start + len(expected)] == ""
+
+
+def test_metrics_that_are_off_by_default_exist() -> None:
+    assert set(OpenTelemetryMetrics().metric_deny_list) <= metrics().keys()
 
 
 def test_every_listed_metric_is_recorded() -> None:

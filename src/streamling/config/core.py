@@ -113,19 +113,19 @@ class TestSettings(Section):
     telemetry_assertions_enabled: bool = Field(
         default=True,
         json_schema_extra={"environment": "STREAMLING_ENABLE_TELEMETRY_ASSERTIONS"},
-        description="Also check metrics.",
+        description="No effect: only the test suite of the Rust implementation uses it.",
     )
     prometheus_max_attempts: int = Field(
         default=30,
         ge=1,
         json_schema_extra={"environment": "STREAMLING_TEST_PROMETHEUS_MAX_ATTEMPTS"},
-        description="Number of attempts to find a metric.",
+        description="No effect: only the test suite of the Rust implementation uses it.",
     )
     prometheus_sleep_ms: int = Field(
         default=500,
         ge=0,
         json_schema_extra={"environment": "STREAMLING_TEST_PROMETHEUS_SLEEP_MS"},
-        description="Pause between attempts.",
+        description="No effect: only the test suite of the Rust implementation uses it.",
     )
 
 
@@ -163,7 +163,7 @@ class CoreConfig(Section):
         default=10,
         ge=1,
         json_schema_extra=AT_MOST,
-        description="Maximum number of batches queued for a node. Default: 2.",
+        description="Maximum number of batches queued for a node; 2 unless it is set.",
     )
     num_records_before_stop: int | None = Field(
         default=None, ge=1, json_schema_extra=FREE, description="Stop after this many rows."

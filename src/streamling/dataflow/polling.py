@@ -92,12 +92,10 @@ class PollingFlow(Flow, Generic[SourceT]):
         self._on_end(self.name)
 
     def _report_nothing_new(self) -> None:
-        progress = self._source.progress()
         log.info(
-            "%s: nothing new to read, earlier runs have read everything%s. To read it again: "
+            "%s: nothing new to read, earlier runs have read everything. To read it again: "
             "streamling state reset %s --node %s",
             self.node,
-            f" ({progress.unit}: {progress.total:,})" if progress is not None else "",
             shlex.quote(self.node.location.file),
             self.node.name,
         )

@@ -92,7 +92,7 @@ class PipelineRun:
         self._spark_settings = spark_settings or {}
         self._read_only = read_only
         #: what the run has measured so far
-        self.metrics = create_store(pipeline, config)
+        self.metrics = create_store(pipeline, config, registry)
         #: what can be seen of the run while it runs
         self.observer = RunObserver(pipeline, config, registry, self.metrics)
         self._measures = self.operator_classes.row_measures(self.observer, self.metrics, self._counting)

@@ -49,7 +49,7 @@ class OpenTelemetryMetrics(OtlpPush):
         default="", examples=["environment:production,team:data"], description="Tags on every metric."
     )
     metric_deny_list: values.Names = Field(
-        default=("kafka_consumer.msg_decode_latency", "kafka_producer.msg_encode_latency"),
+        default=("kafka_producer.msg_encode_latency",),
         description="Names of metrics that are not recorded.",
     )
 

@@ -7,18 +7,22 @@ from collections.abc import Mapping
 
 from streamling.config import AppConfig
 from streamling.pipeline.model import Node, Pipeline
+from streamling.pipeline.node_types import NodeTypes
 from streamling.telemetry.config import TelemetryConfig
 from streamling.telemetry.metrics import MetricStore
 
 log = logging.getLogger(__name__)
 
 
-def create_store(pipeline: Pipeline, config: AppConfig) -> MetricStore:
+def create_store(pipeline: Pipeline, config: AppConfig, types: NodeTypes) -> MetricStore:
     """An empty store that knows the nodes of ``pipeline``; operators add their own tags later."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     store = MetricStore(settings.metric_deny_list, settings.tags)
     for node in pipeline.nodes:
         store.add_tags(node.name, _tags(node, config))
+        found = types.get(node.kind, node.type)
+        if found is not None and found.plugin:
+            store.add_tags(node.name, {"type": node.type})
     return store
 
 

@@ -114,9 +114,14 @@ class PostgresSink(Section):
         description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
     batch_flush_interval: Duration = Field(
-        default=1.0, json_schema_extra=FREE, description="Maximum wait for a full batch."
+        default=1.0, json_schema_extra=FREE, description="Maximum wait for a full batch; no wait unless it is set."
     )
-    batch_size: int = Field(default=100, ge=1, json_schema_extra=FREE, description="Rows per write.")
+    batch_size: int = Field(
+        default=100,
+        ge=1,
+        json_schema_extra=FREE,
+        description="Rows per write; as many as arrive together unless it is set.",
+    )
     statement_timeout_secs: float = Field(default=60, ge=0, description="Statement timeout; 0 means no limit.")
     pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Maximum wait for a connection.")
     pool_idle_timeout_secs: float = Field(
