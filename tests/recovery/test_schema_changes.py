@@ -27,7 +27,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 SCENARIOS = int(os.environ.get("STREAMLING_TEST_CDC_SCENARIOS", "2"))
 #: what stands between the topic and the table
-CHAINS = (("script", "handler"), (), ("sql",), ("script",), ("handler",), ("handler", "sql", "script"))
+CHAINS = (
+    ("script", "handler"),
+    ("script", "sql"),
+    (),
+    ("sql",),
+    ("script",),
+    ("handler",),
+    ("handler", "sql", "script"),
+    ("sql", "script", "sql"),
+)
 KEYS = 12
 
 
@@ -78,7 +87,11 @@ def echo(request: Request) -> Reply:
 def test_the_table_equals_the_model(spark, kafka, registry, postgres, number: int) -> None:
     chance = random.Random(FIRST_SEED + number)
     moment, chain = chance.randrange(1, 5), CHAINS[number % len(CHAINS)]
-    print(f"seed {FIRST_SEED + number}: the schema changes at question {moment}; chain {chain}")
+    # scripts hand over anything from single rows to all that wait
+    together = chance.choice((1, 2, 7, 100, 1000))
+    print(
+        f"seed {FIRST_SEED + number}: the schema changes at question {moment}; chain {chain}, {together} rows at once"
+    )
     flagship = Flagship(spark, kafka, registry, postgres)
     topic = flagship.topic()
     stream, changed = Stream(topic, chance), threading.Event()
@@ -91,7 +104,7 @@ def test_the_table_equals_the_model(spark, kafka, registry, postgres, number: in
     with watched(registry.url, change) as url, endpoint(echo) as handler:
         services = {"brokers": kafka.brokers, "schema_registry_url": url}
         config = {**flagship._config(), "kafka_source": KafkaSource(**services)}
-        run = flagship.start(pipeline(flagship, topic, chain, handler.url), **config)
+        run = flagship.start(pipeline(flagship, topic, chain, handler.url, together), **config)
         try:
             change(moment)  # a start that asks less often is over
             for _ in range(chance.randrange(1, 4)):
@@ -107,22 +120,23 @@ def test_the_table_equals_the_model(spark, kafka, registry, postgres, number: in
     assert found == {id: {name: row.get(name) for name in columns} for id, row in stream.rows.items()}
 
 
-def pipeline(flagship: Flagship, topic: Topic, chain: tuple[str, ...], url: str) -> str:
+def pipeline(flagship: Flagship, topic: Topic, chain: tuple[str, ...], url: str, together: int) -> str:
     nodes: dict[str, Any] = {}
     upstream = "rows"
     for name in chain:
-        nodes[name] = {"type": name, "primary_key": "id", **_options(name, upstream, url)}
+        nodes[name] = {"type": name, "primary_key": "id", **_options(name, upstream, url, together)}
         upstream = name
     sink = {"type": "postgres", "from": upstream, "schema": flagship.pg.schema, "table": "t", "evolve": "add_columns"}
     source = {"type": "kafka", "topic": topic.name, "primary_key": "id"}
     return json.dumps({"sources": {"rows": source}, "transforms": nodes, "sinks": {"out": sink}})
 
 
-def _options(name: str, upstream: str, url: str) -> dict[str, Any]:
+def _options(name: str, upstream: str, url: str, together: int) -> dict[str, Any]:
     if name == "sql":
         return {"sql": f"SELECT * FROM {upstream}"}
     if name == "script":
-        return {"from": upstream, "language": "js", "script": "function process(row) { return row; }"}
+        script = "function process(row) { return row; }"
+        return {"from": upstream, "language": "js", "script": script, "batch_size": together}
     return {"from": upstream, "url": url}
 
 
