@@ -24,7 +24,20 @@ _TIMES = [
     datetime(2023, 12, 31, 23, 59, 59),
     datetime(1900, 3, 1, 0, 0, 1, 500000),
 ]
-_TEXTS = ["", "a", "Ab c", "żółw_%", "  x ", "12", "-3.5", "2024-05-06", "日本語😀", "a.b.c", "true"]
+_TEXTS = [
+    "",
+    "a",
+    "Ab c",
+    "żółw_%",
+    "  x ",
+    "12",
+    "-3.5",
+    "2024-05-06",
+    "2024-05-06t07:08:09z",
+    "日本語😀",
+    "a.b.c",
+    "true",
+]
 #: a combining accent, letters that change their length with their case, a family of joined emoji, text from right to
 #: left, spaces of other widths, a byte order mark, line breaks, a control character
 _ODD_TEXTS = [
@@ -55,7 +68,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "u32": (pa.uint32(), [0, 3, 2**32 - 1]),
     "u64": (pa.uint64(), [0, 4, 2**64 - 1]),
     "f32": (pa.float32(), [0.0, 1.5, -2.25, 0.1, 3e8, -1e-7]),
-    "f64": (pa.float64(), [0.0, -0.0, 1.5, -2.5, 0.1, 2.675, 1e17, 1e-9, 123456.789]),
+    "f64": (pa.float64(), [0.0, -0.0, 1.5, -2.5, 0.1, 2.675, 1e17, 1e-9, 123456.789, 1.2345678, -1700000000.1234567]),
     "d10_2": (pa.decimal128(10, 2), [Decimal("0"), Decimal("1.50"), Decimal("-2.55"), Decimal("99999999.99")]),
     "d20_4": (pa.decimal128(20, 4), [Decimal("0.0001"), Decimal("-7.1250"), Decimal("9999999999999999.9999")]),
     "d38_18": (pa.decimal128(38, 18), [Decimal("1"), Decimal("-0.000000000000000001"), Decimal("12345678.5")]),

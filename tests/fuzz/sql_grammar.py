@@ -147,6 +147,8 @@ class Grammar:
     def expression(self) -> Expr:
         if self.chance.random() < 0.03:
             return self._made("curve", 1)
+        if self.chance.random() < 0.02:
+            return self._made("since_1970", 2)
         return self.make(self.chance.choice(_WHOLE), self.chance.choice((1, 2, 2, 3)))
 
     def make(self, kind: str, depth: int) -> Expr:

@@ -103,7 +103,7 @@ def test_random_filters_and_unions_give_the_rows_of_datafusion(interpreted: Any)
 
 @pytest.fixture(scope="module")
 def engines(interpreted: Any) -> Engines:
-    return Engines(interpreted, table(random.Random(2), 16))
+    return Engines(interpreted, table(random.Random(3), 16))
 
 
 @pytest.mark.spark

@@ -170,7 +170,15 @@ def values(array: Any) -> list[Any]:
     except (OverflowError, ValueError) as error:  # beyond Python's years
         if isinstance(error, UnicodeDecodeError) or not pa.types.is_temporal(type_):
             raise
-        return array.cast(pa.int32() if pa.types.is_date32(type_) else pa.int64()).to_pylist()  # type: ignore[no-any-return]
+        return [_within_pythons_years(value) for value in array]
+
+
+def _within_pythons_years(value: Any) -> Any:
+    """A date or time; others as the number that it is stored as."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return value.cast(pa.int32() if pa.types.is_date32(value.type) else pa.int64()).as_py()
 
 
 def equal(wanted: Any, got: Any) -> bool:

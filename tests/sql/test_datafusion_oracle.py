@@ -373,6 +373,32 @@ regexp_replace(s, '(b)', '\10', 'i')
 s SIMILAR TO 'A.*|x'
 trim(s, 'A')
 '2024-05-06T07:08:09+02:00'::timestamp
+'2024-05-06t07:08:09z'::timestamp
+'2024-05-06 07:08:09z'::timestamp
+'2024-05-06t07:08:09.5+02:00'::timestamp
+'2024-05-06t07:08:09 Europe/Berlin'::timestamp
+TRY_CAST('2024-05-06t07:08:09z' AS TIMESTAMP)
+TRY_CAST('2024-05-06t07:08' AS TIMESTAMP)
+TRY_CAST('2024-05-06t07:08:09z' AS DATE)
+ts = '1970-01-01t00:00:00z'
+INTERVAL '90 minutes' + '2024-05-06 07:08:09'::timestamp
+INTERVAL '1 day' + '2024-05-06'::date
+INTERVAL '90 minutes' + ts
+CASE WHEN NULL THEN n ELSE x END
+CASE WHEN n > 0 THEN 'a' WHEN NULL THEN 'b' END
+coalesce(-NULL, 9007199254740993)
+coalesce(NULL + NULL, 9007199254740993)
+coalesce(NULL / NULL, n)
+greatest(-NULL, 9007199254740993)
+CASE WHEN n > 0 THEN -NULL ELSE 9007199254740993 END
+CAST(trunc(-0.7) AS TEXT) || 'x'
+trunc(-0.7) || ''
+trunc(-0.7, 0) || ''
+trunc(-x) || ''
+array_sum([1, 2, 4]) & 6
+cardinality([1, 2, 3]) & array_sum([1, 2])
+7.9 & n
+n | 1.5
 TIMESTAMP '2024-05-06 07:08:09 +02:00'
 to_timestamp('2024-05-06T07:08:09+02:00')
 to_date('2024-05-06T23:30:00-05:00')

@@ -16,12 +16,27 @@ from streamling.sql.library.declaration import fill, literal_text
 
 _CLOCK = r"\d{2}:\d{2}:\d{2}(\.\d+)?"
 _ZONE = r" ?(Z|[+-]\d{2}(:?\d{2})?|[A-Z][A-Za-z_]*(/[A-Za-z_]+)*)"
+#: separators that Spark does not read in lower case
+_LOWER = rf"\d{{4}}-\d{{2}}-\d{{2}}(t{_CLOCK}({_ZONE}|z)?|[ T]{_CLOCK}z)"
 _MOMENT = rf"\d{{4}}-\d{{2}}-\d{{2}}([ T]{_CLOCK}({_ZONE})?)?"
 _DAY = rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}([ T]{_CLOCK}({_ZONE})?)?"
 _DIGITS = r"\d{8}"
 _TIME = r"\d{2}:\d{2}(:\d{2}(\.\d+)?)?( ?[AaPp][Mm])?"
 _FLOATING = r"\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?|[nN][aA][nN])\s*"
 _DECIMAL = r"\s*[+-]?(\d+\.?\d*|\.\d+)\s*"
+
+#: forms of a text, and how to write each for Spark
+_Forms = dict[str, str]
+
+
+def _template(pattern: str, replacement: str, value: str) -> str:
+    return f"regexp_replace({value}, {literal(pattern)}, '{replacement}')"
+
+
+_CAPITALS = _template(r"(?<=\d)z$", "Z", _template(r"(?<=\d)t(?=\d)", "T", "{0}"))
+_DASHED = "concat(left({0}, 4), '-', substring({0}, 5, 2), '-', right({0}, 2))"
+_MOMENTS: _Forms = {_MOMENT: "{0}", _LOWER: _CAPITALS}
+_DAYS: _Forms = {_DAY: "{0}", _LOWER: _CAPITALS, _DIGITS: _DASHED}
 
 _TRUE, _FALSE = ("on", "tr", "tru", "ye"), ("of", "off", "fa", "fal", "fals")
 
@@ -31,10 +46,10 @@ def from_text(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
     if not pa.types.is_string(type_of(value) or pa.null()):
         return None
     if pa.types.is_timestamp(type_):
-        moment = fill(f"{cast}({{0}} AS TIMESTAMP_LTZ)", [_fitting(value, _MOMENT, "timestamp", cast)])
+        moment = fill(f"{cast}({{0}} AS TIMESTAMP_LTZ)", [_fitting(value, _MOMENTS, "timestamp", cast)])
         return fill("{0}" if type_.tz else "CAST({0} AS TIMESTAMP_NTZ)", [moment], type_)
     if pa.types.is_date(type_):
-        moment = fill(f"{cast}({{0}} AS TIMESTAMP_LTZ)", [_day(value, cast)])
+        moment = fill(f"{cast}({{0}} AS TIMESTAMP_LTZ)", [_fitting(value, _DAYS, "date", cast)])
         return fill("CAST({0} AS DATE)", [moment], type_)
     if pa.types.is_boolean(type_):
         return _boolean(value, cast)
@@ -43,27 +58,17 @@ def from_text(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
         pattern, what = (_FLOATING if pa.types.is_floating(type_) else _DECIMAL), "number"
         if not pa.types.is_floating(type_) and not pa.types.is_decimal(type_):
             return None
-    return fill(f"{cast}({{0}} AS {spelling})", [_fitting(value, pattern, what, cast)], type_)
+    return fill(f"{cast}({{0}} AS {spelling})", [_fitting(value, {pattern: "{0}"}, what, cast)], type_)
 
 
-def _fitting(value: exp.Expr, pattern: str, what: str, cast: str) -> exp.Expr:
-    """The text if it matches; otherwise one that makes the cast fail, or NULL if it must not fail."""
+def _fitting(value: exp.Expr, forms: _Forms, what: str, cast: str) -> exp.Expr:
+    """The text if it has one of the forms; otherwise one that makes the cast fail, or NULL if it must not fail."""
     written = literal_text(value)
-    if written is not None and re.fullmatch(pattern, written, re.ASCII):
+    if written is not None and re.fullmatch(next(iter(forms)), written, re.ASCII):
         return value
+    branches = " ".join(f"WHEN {{0}} RLIKE {_whole(form)} THEN {template}" for form, template in forms.items())
     other = "NULL" if cast != "CAST" else f"concat('not a {what}: ', {{0}})"
-    return fill(f"if({{0}} RLIKE {_whole(pattern)}, {{0}}, {other})", [value], pa.string())
-
-
-def _day(value: exp.Expr, cast: str) -> exp.Expr:
-    """Also accepts ``20240506``."""
-    written = literal_text(value)
-    if written is not None and not re.fullmatch(_DIGITS, written, re.ASCII):
-        return _fitting(value, _DAY, "date", cast)
-    other = "NULL" if cast != "CAST" else "concat('not a date: ', {0})"
-    dashed = "concat(left({0}, 4), '-', substring({0}, 5, 2), '-', right({0}, 2))"
-    template = f"CASE WHEN {{0}} RLIKE {_whole(_DAY)} THEN {{0}} WHEN {{0}} RLIKE {_whole(_DIGITS)} THEN {dashed}"
-    return fill(f"{template} ELSE {other} END", [value], pa.string())
+    return fill(f"CASE {branches} ELSE {other} END", [value], pa.string())
 
 
 def _boolean(value: exp.Expr, cast: str) -> exp.Expr:

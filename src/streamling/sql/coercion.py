@@ -1,4 +1,4 @@
-"""Aligns the types of the branches of a UNION ALL, where `text_coercion` has a rule."""
+"""Aligns the types of the branches of a UNION ALL, where Spark would find others."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
+from streamling.sql.inference import are_singles
 from streamling.sql.names import Relation
 from streamling.sql.plan import Column, Project
 from streamling.sql.printing import spark_sql
@@ -16,10 +17,15 @@ from streamling.sql.text_coercion import result_type, to_type
 
 
 def align_union_types(relations: Sequence[Relation]) -> list[Relation]:
-    """The branches of a union, with text if one branch has text and others numbers, and times if one has times."""
+    """The branches of a union, with text if one branch has text and others numbers, times if one has times, and FLOATs
+    if there are only FLOATs and integers."""
     positions = list(zip(*(relation.columns or () for relation in relations), strict=True))
-    wanted = [result_type([column.type for column in position]) for position in positions]
+    wanted = [_common([column.type for column in position]) for position in positions]
     return [_with_types(relation, wanted) for relation in relations]
+
+
+def _common(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
+    return pa.float32() if are_singles(types) else result_type(types)
 
 
 def _with_types(relation: Relation, wanted: Sequence[pa.DataType | None]) -> Relation:

@@ -49,6 +49,21 @@ class StreamlingParser(SparkParser):
         TokenType.IRLIKE: _regex_match(exp.RegexpILike),
     }
 
+    def _parse_interval(
+        self, require_interval: bool = True, parse_function_unit: bool = True
+    ) -> exp.Add | exp.Interval | None:
+        """Leave a text or number behind it to the caller: for sqlglot, ``INTERVAL '1 day' + '2024-05-06'::date`` is a
+        sum of two intervals."""
+        start = self._index
+        if not self._match(TokenType.INTERVAL) and require_interval:
+            return None
+        is_text = self._match(TokenType.STRING, advance=False)
+        this = self._parse_primary() if is_text else self._parse_unary()
+        if this is None or isinstance(this, exp.Column):  # a column of this name
+            self._retreat(start)
+            return None
+        return self._parse_interval_span(this, parse_function_unit)
+
     def _parse_interval_span(self, this: exp.Expr, parse_function_unit: bool = True) -> exp.Interval:
         """Keep the whole text of an interval; sqlglot keeps only its first number and unit. `sql.intervals` parses
         it."""

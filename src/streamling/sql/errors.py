@@ -22,6 +22,9 @@ _GUARD = "guard the divisor, for example a / nullif(b, 0)"
 _WIDER = "cast to a wider type first, for example DECIMAL(38, 0) or DOUBLE"
 _WIDE = "cast to more digits first, for example DECIMAL(76, 18), or use TRY_CAST to get NULL instead"
 _TRY = "TRY_CAST returns NULL instead"
+#: what Java says of a number that one of Spark's functions cannot convert, without a condition
+_ARITHMETIC = "a number is too large, or has too many digits, for a function that Spark calls with it"
+_EXACT = "for times, write to_timestamp(x), to_timestamp_millis(x) or to_timestamp_micros(x)"
 _SAME_TYPE = "cast one side to the type of the other"
 
 #: Spark's condition, or the part before its dot → our message over Spark's parameters, and the remedy
@@ -77,6 +80,8 @@ def translate_sql_error(error: BaseException, node: str, sql: str) -> Streamling
     if isinstance(error, StreamlingError):
         return error
     found = next(_spark_errors(error), None)
+    if found is None and (detail := _arithmetic(error)) is not None:
+        return StreamlingError.user(f"{_ARITHMETIC} ({detail})", remedy=_EXACT)
     if found is None:
         what = f"the SQL of '{node}' could not be run"
         return spark_error(error, what) if is_from_spark(error) else StreamlingError(what, cause=error)
@@ -96,7 +101,9 @@ def translate_sql_error(error: BaseException, node: str, sql: str) -> Streamling
 def is_sql_error(error: BaseException) -> bool:
     """Whether Spark blames the SQL text or the rows."""
     found = next(_spark_errors(error), None)
-    return found is not None and (_known(found.getCondition()) is not None or bool(_contexts(found)))
+    if found is None:
+        return _arithmetic(error) is not None
+    return _known(found.getCondition()) is not None or bool(_contexts(found))
 
 
 def find_location(error: BaseException) -> str | None:
@@ -106,13 +113,14 @@ def find_location(error: BaseException) -> str | None:
     return None if noted is None else location_suffix(noted[2])
 
 
-def statements(error: BaseException) -> list[str]:
-    """The SQL texts, as sent to Spark, that an error is about."""
+def excerpts(error: BaseException) -> list[str]:
+    """The parts of the SQL texts, as sent to Spark, that an error is about. Spark shortens long lines."""
     texts = []
     for found in _spark_errors(error):
         for context in _contexts(found):
             lines = str(context.summary()).split("\n")
-            texts += [line for line in lines if line and not line.startswith("==") and line.strip("^ ")]
+            shown = (line for line in lines if line and not line.startswith("==") and line.strip("^ "))
+            texts += [line.removeprefix("...").removesuffix("...") for line in shown]
     return texts
 
 
@@ -125,6 +133,13 @@ def _spark_errors(error: BaseException) -> Iterator[Any]:
         if isinstance(seen, PySparkException) and seen.getCondition():
             yield seen
         seen = seen.__cause__
+
+
+def _arithmetic(error: BaseException) -> str | None:
+    """The message of an error of Java's own arithmetic, such as ``Rounding necessary``."""
+    from pyspark.errors import ArithmeticException
+
+    return str(error).partition("\n")[0] if isinstance(error, ArithmeticException) else None
 
 
 def _contexts(error: Any) -> list[Any]:

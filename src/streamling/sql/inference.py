@@ -6,7 +6,7 @@ and DataFusion, or is enforced by the rewriting.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 
 import pyarrow as pa
@@ -18,8 +18,10 @@ from streamling.sql.literals import type_of as type_of
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+_NAMES = ("TINYINT", "SMALLINT", "INT", "BIGINT")
 #: types whose values fit into a FLOAT, and doubles, which are only rounded
 _ALL_IN_A_SINGLE = (pa.int8(), pa.int16(), pa.float32(), pa.float64(), pa.string(), pa.bool_(), pa.null())
+_ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Mod, exp.Div, exp.Neg)
 _FIXED: dict[type[exp.Expr], pa.DataType] = {
     exp.Null: pa.null(),
     exp.Boolean: pa.bool_(),
@@ -35,6 +37,8 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 
 def annotate(node: exp.Expr) -> exp.Expr:
     """``node``, or its equivalent in Spark, with its type stored. Its parts are rewritten."""
+    if isinstance(node, _ARITHMETIC) and all(type_of(part) == pa.null() for part in node.iter_expressions()):
+        return cast_node(exp.Null(), "BIGINT", pa.int64())  # Spark's is a DOUBLE, which makes doubles of integers
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         node = _arithmetic(node)
     elif isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor):
@@ -94,7 +98,7 @@ def unified(group: list[exp.Expr]) -> list[exp.Expr]:
     """The nodes as they are combined: beside decimals literals are exact, beside FLOATs integers become FLOAT."""
     if any(pa.types.is_decimal(type_of(node) or pa.null()) for node in group):
         return [as_exact_decimal(node) for node in group]
-    if _are_singles(group):
+    if are_singles(map(type_of, group)):
         return [as_single(node) if type_of(node) in _WIDTHS else node for node in group]
     return group
 
@@ -102,7 +106,7 @@ def unified(group: list[exp.Expr]) -> list[exp.Expr]:
 def group_type(group: list[exp.Expr]) -> pa.DataType | None:
     """The common type of the group."""
     types = [type_of(node) for node in group]
-    if _are_singles(group):
+    if are_singles(map(type_of, group)):
         return pa.float32()
     mixed_decimals = len(set(types)) > 1 and any(pa.types.is_decimal(type_ or pa.null()) for type_ in types)
     return None if mixed_decimals else common(types)
@@ -194,19 +198,28 @@ def cast_node(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
     return made
 
 
-def _are_singles(group: list[exp.Expr]) -> bool:
+def are_singles(types: Iterable[pa.DataType | None]) -> bool:
     """Whether only FLOATs and integers are combined."""
-    types = {type_of(node) for node in group}
-    return pa.float32() in types and types <= {pa.float32(), pa.null(), *_WIDTHS}
+    found = set(types)
+    return pa.float32() in found and found <= {pa.float32(), pa.null(), *_WIDTHS}
 
 
 def _bitwise(node: exp.Binary) -> exp.Expr:
+    """Beside an integer, a double or decimal loses its fraction."""
+    for side, other in (("this", "expression"), ("expression", "this")):
+        wanted = type_of(node.args[other])
+        if wanted in _WIDTHS and _has_fraction(type_of(node.args[side])):
+            node.set(side, cast_node(node.args[side], _NAMES[_WIDTHS.index(wanted)], wanted))
     result = common([type_of(node.this), type_of(node.expression)])
     if result in _WIDTHS:
         node.set("this", widen(node.this))
         node.set("expression", widen(node.expression))
         node.meta["arrow"] = result
     return node
+
+
+def _has_fraction(type_: pa.DataType | None) -> bool:
+    return type_ is not None and bool(pa.types.is_floating(type_) or decimals.is_decimal(type_))
 
 
 def _moment(type_: pa.DataType | None) -> bool:
@@ -217,6 +230,9 @@ def _case(node: exp.Case) -> None:
     results = [branch.args["true"] for branch in node.args["ifs"]]
     results += [node.args["default"]] if node.args.get("default") else []
     node.meta["arrow"] = group_type(results)
+    for branch in () if node.this else node.args["ifs"]:
+        if type_of(branch.this) == pa.null():
+            branch.set("this", cast_node(branch.this, "BOOLEAN", pa.bool_()))
     written = [widen(result) for result in unified(results)]
     for branch, result in zip(node.args["ifs"], written, strict=False):
         branch.set("true", result)

@@ -123,6 +123,11 @@ def spark_type_name(type_: pa.DataType) -> str | None:
     return next((name for name, arrow in known if arrow == type_), None)
 
 
+#: Spark makes NULL of NaN and infinity, and writes 300 zeros when 1e300 does not fit
+_OF_DOUBLE = (
+    "if({{0}} IS NULL OR abs({{0}}) < 1e38D, CAST({{0}} AS {0}),"
+    " raise_error(concat(CAST({{0}} AS STRING), ' does not fit into {0}')))"
+)
 _UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns"}
 
 
@@ -165,6 +170,8 @@ def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
         return made
     if type_ == pa.float32():
         return as_single(value, cast)
+    if cast == "CAST" and pa.types.is_decimal(type_) and pa.types.is_floating(type_of(value) or pa.null()):
+        return fill(_OF_DOUBLE.format(spelling), [value], type_)
     return _list_cast(value, type_, cast) or cast_node(value, spelling, type_, cast)
 
 

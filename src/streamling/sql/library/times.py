@@ -8,6 +8,7 @@ from sqlglot import exp
 from streamling.sql.casts_from_text import from_text
 from streamling.sql.dateformats import java_format
 from streamling.sql.inference import TIMESTAMP_UTC, type_of
+from streamling.sql.library import epochs
 from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, call, fill, literal_text
 from streamling.sql.time_casts import TIME_OF_DAY
 
@@ -129,8 +130,8 @@ def _first_of(function: str, args: Args) -> exp.Expr:
 
 def _to_date(args: Args) -> exp.Expr:
     """Numbers are days."""
-    if _is(args[0], pa.types.is_integer):
-        return fill("date_from_unix_date(CAST({0} AS INT))", args[:1])
+    if epochs.is_number(args[0]):
+        return epochs.day("to_date", args[0])
     if len(args) > 1:
         return _first_of("to_date", args)
     return from_text(args[0], "DATE", _DATE) or fill("CAST({0} AS DATE)", args)
@@ -144,15 +145,13 @@ def _to_time(args: Args) -> exp.Expr:
     return from_text(args[0], "TIME(6)", _TIME) or fill("CAST({0} AS TIME(6))", args)
 
 
-def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
-    """Numbers are units since 1970, text is parsed, times are truncated (towards 1970) to ``step`` microseconds. The
-    result has no zone."""
+def _to_timestamp(name: str, unit: epochs.Unit | None = None, step: int = 1) -> Rewrite:
+    """Numbers are whole units since 1970, or seconds with a fraction. Text is parsed. Times are
+    truncated (towards 1970) to ``step`` microseconds. The result has no zone."""
 
     def rewrite(args: Args) -> exp.Expr:
-        if _is(args[0], pa.types.is_integer):
-            return fill(f"CAST({to_micros} AS TIMESTAMP_NTZ)", args[:1])
-        if _is(args[0], pa.types.is_floating, pa.types.is_decimal):
-            return fill("CAST(timestamp_seconds(CAST({0} AS DECIMAL(30, 9))) AS TIMESTAMP_NTZ)", args[:1])
+        if epochs.is_number(args[0]):
+            return epochs.moment(name, args[0], unit) if unit else epochs.precise_moment(name, args[0])
         read = _moment(args[0]) if len(args) == 1 else _first_of("to_timestamp", args)
         cut = f"timestamp_micros(unix_micros(CAST({{0}} AS TIMESTAMP_LTZ)) DIV {step} * {step})" if step > 1 else "{0}"
         return fill(f"CAST({cut} AS TIMESTAMP_NTZ)", [read])
@@ -160,17 +159,19 @@ def _to_timestamp(to_micros: str, step: int = 1) -> Rewrite:
     return rewrite
 
 
+def _from_unixtime(args: Args) -> exp.Expr:
+    if epochs.is_number(args[0]):
+        return epochs.moment("from_unixtime", args[0], epochs.SECONDS)
+    return fill("CAST(timestamp_seconds({0}) AS TIMESTAMP_NTZ)", args)
+
+
 def _to_unixtime(args: Args) -> exp.Expr:
-    if _is(args[0], pa.types.is_integer, pa.types.is_floating):
-        return fill("CAST({0} AS BIGINT)", args[:1])
+    if epochs.is_number(args[0]):
+        return epochs.whole("to_unixtime", args[0])
     moment = _moment(args[0]) if len(args) == 1 else _first_of("to_timestamp", args)
     return fill("(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) DIV 1000000)", [moment])
 
 
-_SECONDS = "timestamp_seconds({0})"
-_MILLIS = "timestamp_millis({0})"
-_MICROS = "timestamp_micros({0})"
-_NANOS = "timestamp_micros({0} DIV 1000)"
 _ZERO = "TIMESTAMP_LTZ'1970-01-01 00:00:00+00:00'"
 _STEP = f"unix_micros({_ZERO} + {{0}})"
 _MOMENT = "unix_micros(CAST({1} AS TIMESTAMP_LTZ))"
@@ -241,7 +242,7 @@ FUNCTIONS = (
     Function(
         "from_unixtime",
         "epoch",
-        f"CAST({_SECONDS} AS TIMESTAMP_NTZ)",
+        _from_unixtime,
         "The time at a number of seconds since 1970.",
         "from_unixtime(60) = TIMESTAMP '1970-01-01 00:01:00'",
         _NTZ,
@@ -307,7 +308,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp",
         "moment format*",
-        _to_timestamp(_SECONDS),
+        _to_timestamp("to_timestamp"),
         _READ.format("seconds"),
         "to_timestamp(1) = TIMESTAMP '1970-01-01 00:00:01'\n"
         "to_timestamp('02.01.2024 03:04:05', '%d.%m.%Y %H:%M:%S') = TIMESTAMP '2024-01-02 03:04:05'",
@@ -316,7 +317,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_micros",
         "moment format*",
-        _to_timestamp(_MICROS),
+        _to_timestamp("to_timestamp_micros", epochs.MICROS),
         _READ.format("microseconds"),
         "to_timestamp_micros(1000000) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,
@@ -324,7 +325,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_millis",
         "moment format*",
-        _to_timestamp(_MILLIS, 1000),
+        _to_timestamp("to_timestamp_millis", epochs.MILLIS, 1000),
         _READ.format("milliseconds"),
         "to_timestamp_millis(1000) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,
@@ -332,7 +333,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_nanos",
         "moment format*",
-        _to_timestamp(_NANOS),
+        _to_timestamp("to_timestamp_nanos", epochs.NANOS),
         _READ.format("nanoseconds"),
         "to_timestamp_nanos(1000000000) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,
@@ -340,7 +341,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_seconds",
         "moment format*",
-        _to_timestamp(_SECONDS, 1000000),
+        _to_timestamp("to_timestamp_seconds", epochs.SECONDS, 1000000),
         _READ.format("seconds"),
         "to_timestamp_seconds(1) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,

@@ -42,14 +42,14 @@ class Statement:
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
         """Translate the error if it is about an expression of this statement."""
-        from streamling.sql.errors import find_location, is_sql_error, statements, translate_sql_error
+        from streamling.sql.errors import excerpts, find_location, is_sql_error, translate_sql_error
         from streamling.sql.wide.calls import text_literal
 
         if failure := own.translate_error(error, self._functions):
             return failure
         ours = {text for prepared in self._prepared.values() for text in sql_expressions(prepared.plan)}
-        about = statements(error)
-        if not is_sql_error(error) or (about and ours.isdisjoint(about)):
+        about = excerpts(error)
+        if not is_sql_error(error) or (about and not any(part in text for part in about for text in ours)):
             return None
         location = find_location(error)
         if location is not None and not any(text_literal(location) in text for text in ours):
