@@ -123,18 +123,18 @@ def test_the_table_equals_the_model(spark, kafka, registry, postgres, number: in
 def pipeline(flagship: Flagship, topic: Topic, chain: tuple[str, ...], url: str, together: int) -> str:
     nodes: dict[str, Any] = {}
     upstream = "rows"
-    for name in chain:
-        nodes[name] = {"type": name, "primary_key": "id", **_options(name, upstream, url, together)}
-        upstream = name
+    for number, type_ in enumerate(chain):
+        nodes[f"{type_}_{number}"] = {"type": type_, "primary_key": "id", **_options(type_, upstream, url, together)}
+        upstream = f"{type_}_{number}"
     sink = {"type": "postgres", "from": upstream, "schema": flagship.pg.schema, "table": "t", "evolve": "add_columns"}
     source = {"type": "kafka", "topic": topic.name, "primary_key": "id"}
     return json.dumps({"sources": {"rows": source}, "transforms": nodes, "sinks": {"out": sink}})
 
 
-def _options(name: str, upstream: str, url: str, together: int) -> dict[str, Any]:
-    if name == "sql":
+def _options(type_: str, upstream: str, url: str, together: int) -> dict[str, Any]:
+    if type_ == "sql":
         return {"sql": f"SELECT * FROM {upstream}"}
-    if name == "script":
+    if type_ == "script":
         script = "function process(row) { return row; }"
         return {"from": upstream, "language": "js", "script": script, "batch_size": together}
     return {"from": upstream, "url": url}
