@@ -99,10 +99,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
 def public_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
     """A server whose pipelines reach public addresses, and `localhost` if they call it so."""
     folder = tmp_path_factory.mktemp("public-only")
+    _files(folder)
     settings = {**_tokens(), "NETWORK__DENY_PRIVATE": "true", "NETWORK__ALLOW": "localhost"}
     process = ServeProcess(folder, {f"{_PREFIX}{name}": value for name, value in settings.items()})
     process.start()
-    write_csv(folder / "orders" / "1.csv", range(3))
     try:
         yield process
     finally:

@@ -285,8 +285,14 @@ class KafkaAdmin:
             return permanent.about("topic") if "{topic}" in _PERMANENT_ERRORS[name] else permanent
         retriable = self._jvm.org.apache.kafka.common.errors.RetriableException
         is_retriable = name == "TimeoutException" or _is_instance(self._gateway, cause, retriable)
-        text = f"the brokers at {self._brokers} do not respond: {name}: {message}"
+        text = f"the brokers at {self._brokers} do not respond: {name}: {message}{self._network_hint()}"
         return StreamlingError.transient(text) if is_retriable else StreamlingError(text)
+
+    def _network_hint(self) -> str:
+        """The client does not say that it has refused the address of a broker (`DefaultHostResolver`)."""
+        if self._jvm.java.lang.System.getProperty("streamling.network.denied") is None:
+            return ""
+        return " (network.deny_private is on: addresses that brokers name must be public, or in network.allow)"
 
 
 def java_offsets(jvm: Any, topic: str, offsets: Mapping[int, int], metadata: str) -> Any:
