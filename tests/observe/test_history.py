@@ -22,7 +22,12 @@ def test_the_series_contains_rates_per_second():
     history = History(100.0)
     history.add(sample(101.0, 10))
     history.add(sample(102.0, 40))
-    assert history.series(102.0) == {"rate_in": [10.0, 30.0], "rate_out": [10.0, 30.0], "lag": [7, 7]}
+    assert history.series(102.0) == {
+        "rate_in": [10.0, 30.0],
+        "rate_out": [10.0, 30.0],
+        "lag": [7, 7],
+        "age_s": [1.0, 0.0],
+    }
 
 
 def test_samples_in_quick_succession_are_not_kept():

@@ -27,6 +27,20 @@ transforms:
 sinks:
   out: {{type: blackhole, from: changes}}
 """
+_FAILING = """
+sources:
+  orders: {{type: file, format: csv, path: "{folder}", primary_key: id}}
+transforms:
+  rated:
+    type: script
+    from: orders
+    language: javascript
+    primary_key: id
+    schema: {{id: int64}}
+    script: 'function process(row) {{ throw new Error("not today") }}'
+sinks:
+  out: {{type: blackhole, from: rated}}
+"""
 #: by isolation
 NAMES = ("watched-shared", "watched-process")
 
@@ -143,9 +157,51 @@ def test_tap_takes_a_namespace_and_reports_errors_in_one_sentence(tap):
 # ── the end ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_paused_pipeline_shows_nothing(server, clients):
-    client, path = clients["admin"], f"/pipelines/default/{NAMES[1]}"
+@pytest.mark.parametrize("name", NAMES)
+def test_a_paused_pipeline_shows_its_definition_and_its_last_hour(server, clients, name):
+    client, path = clients["admin"], f"/pipelines/default/{name}"
     client.post(f"{path}/pause")
-    server.eventually(lambda: client.state(NAMES[1]) == "paused")
-    refused = client.get(f"{path}/topology")
-    assert (refused.status, refused.error["code"]) == (409, "not_observable")
+    server.eventually(lambda: client.state(name) == "paused")
+    topology = client.get(f"{path}/topology").json
+    assert (topology["state"], topology["live"], topology["error"]) == ("paused", False, None)
+    assert [(node["name"], node["status"], node["rows_in"]) for node in topology["nodes"]] == [
+        ("orders", "paused", 9),
+        ("changes", "paused", 9),
+        ("out", "paused", 9),
+    ]
+    assert {(edge["from"], edge["to"], edge["kind"]) for edge in topology["edges"]} == {
+        ("orders", "changes", "rows"),
+        ("changes", "out", "rows"),
+    }
+    for part in ("", "&node=orders"):
+        history = client.get(f"{path}/history?minutes=60{part}").json
+        rows = sum(rate for rate in history["rate_in"] if rate is not None) * history["interval_s"]
+        assert (len(history["rate_in"]), round(rows)) == (360, 9)
+    for rest in ("/epochs", "/topology/events", "/live-data?topology_node_keys=changes"):
+        refused = client.get(f"{path}{rest}")
+        assert (refused.status, refused.error["code"]) == (409, "not_observable")
+
+
+def test_the_history_takes_minutes_between_0_and_60(clients):
+    path = f"/pipelines/default/{NAMES[0]}/history"
+    assert len(clients["viewer"].get(f"{path}?minutes=5").json["lag"]) == 30
+    refused = clients["viewer"].get(f"{path}?minutes=61")
+    assert (refused.status, refused.error["message"]) == (400, "minutes is '61', which is not between 0 and 60")
+    assert clients["team"].get(path).status == 404
+
+
+def test_a_pipeline_that_fails_shows_the_node_and_its_place(server, clients, tmp_path):
+    client, name = clients["admin"], "fails-in-script"
+    write_csv(tmp_path / "1.csv", range(3))
+    definition = _FAILING.format(folder=tmp_path)
+    assert client.create(name, definition, size="xs").status == 201
+    server.eventually(lambda: client.state(name) == "failed")
+    pipeline = client.pipeline(name)
+    topology = client.get(f"/pipelines/default/{name}/topology").json
+    assert pipeline["failed_node"] == topology["error"]["node"] == "rated"
+    assert topology["error"]["message"] == pipeline["error"]
+    statuses = {node["name"]: node["status"] for node in topology["nodes"]}
+    assert statuses == {"orders": "stopped", "rated": "failed", "out": "stopped"}
+    failed = next(node for node in topology["nodes"] if node["name"] == "rated")
+    assert failed["location"] == f"{name}.yaml:5"
+    client.request("DELETE", f"/pipelines/default/{name}?state=delete")

@@ -22,6 +22,9 @@ class ObservedPipeline(Protocol):
     def topology(self, *, full: bool = True) -> dict[str, Any]:
         """Nodes and edges with their numbers; without ``full``, what never changes is left out."""
 
+    def history(self, buckets: int, node: str | None) -> dict[str, Any]:
+        """Rates and lag of the pipeline, or of a node, in the last ``buckets`` of ten seconds."""
+
     def epochs(self, limit: int) -> Sequence[dict[str, Any]]:
         """The last epochs, newest first."""
 

@@ -13,12 +13,16 @@ from starlette.routing import Route
 from streamling.admin.events import log_lines, topology_events
 from streamling.admin.guard import error_body
 from streamling.admin.live_data import live_data
+from streamling.admin.parameters import positive_number
 from streamling.admin.pipeline import ObservedPipeline
 from streamling.errors import StreamlingError
 from streamling.observe.dead_letters import CAPACITY as LETTERS
 from streamling.observe.epochs import CAPACITY as EPOCHS
+from streamling.observe.rate_history import INTERVAL, LENGTH
 from streamling.telemetry.log_book import CAPACITY as LOG_RECORDS
 from streamling.telemetry.log_book import LogBook
+
+_MINUTES = LENGTH * INTERVAL / 60
 
 #: starts a preview with the parameters of a request and returns its events
 Preview = Callable[[Mapping[str, str]], Awaitable[AsyncIterator[str]]]
@@ -57,6 +61,17 @@ def reading_routes(pipeline: ObservedPipeline) -> list[Route]:
     ]
 
 
+def history_route(history: Callable[[int, str | None], dict[str, Any]]) -> Route:
+    """The route that shows rates and lag of the last minutes; ``history`` is given the number of buckets and a node."""
+
+    async def show(request: Request) -> Response:
+        minutes = positive_number(request.query_params.get("minutes"), "minutes", _MINUTES) or _MINUTES
+        node = request.query_params.get("node") or None
+        return JSONResponse(await run_in_threadpool(history, max(1, round(minutes * 60 / INTERVAL)), node))
+
+    return Route("/history", _answered(show))
+
+
 def pipeline_routes(pipeline: ObservedPipeline, logs: LogBook, name: str) -> list[Route]:
     """All routes of a pipeline, whose log is that of ``name``."""
 
@@ -75,6 +90,7 @@ def pipeline_routes(pipeline: ObservedPipeline, logs: LogBook, name: str) -> lis
 
     return [
         *reading_routes(pipeline),
+        history_route(pipeline.history),
         Route("/logs", _answered(log)),
         *(Route(f"/{each}", _answered(command(each)), methods=["POST"]) for each in ("pause", "resume", "checkpoint")),
     ]

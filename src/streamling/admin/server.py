@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from streamling.admin.registry import registered
 from streamling.config import AppConfig
+from streamling.observe.rate_history import recording
 from streamling.telemetry.log_book import LogBook
 
 if TYPE_CHECKING:
@@ -97,11 +98,13 @@ class AdminServer:
 
         host, port = listening.getsockname()[:2]
         preview = partial(FilePreviews(self._config, self._config_name).open_file, self._file)
-        self._server = create_server(create_application(self._observe(), self._config, self._logs, preview))
+        observed = self._observe()
+        self._server = create_server(create_application(observed, self._config, self._logs, preview))
         if self._ended.is_set():
             return
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        with registered(self._config.cache_dir, url=url, file=self._file, application_id=self._config.application_id):
+        run = registered(self._config.cache_dir, url=url, file=self._file, application_id=self._config.application_id)
+        with run, recording(observed.record):
             log.info("admin API: %s", url)
             self._server.run(sockets=[listening])
 

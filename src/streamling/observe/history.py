@@ -25,6 +25,7 @@ class NodeSample:
     busy: float = 0.0
     starved: float = 0.0
     blocked: float = 0.0
+    rejected: int = 0
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,8 @@ class History:
             return before
 
     def series(self, now: float) -> dict[str, list[float | None]]:
-        """Rates per second and lag of the last two minutes, oldest first."""
+        """Rates per second and lag of the last two minutes, oldest first, and how many seconds ago they were taken:
+        there are gaps while nobody asks."""
         with self._lock:
             samples = [each for each in self._samples if now - each.at <= LENGTH * INTERVAL]
         pairs = list(pairwise(samples))
@@ -64,6 +66,7 @@ class History:
             "rate_in": [rate(new.rows_in - old.rows_in, new.at - old.at) for old, new in pairs],
             "rate_out": [rate(new.rows_out - old.rows_out, new.at - old.at) for old, new in pairs],
             "lag": [new.lag for _, new in pairs],
+            "age_s": [round(now - new.at, 1) for _, new in pairs],
         }
 
 

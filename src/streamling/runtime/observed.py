@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.observe.live_rows import LiveRows
+from streamling.observe.rate_history import RateHistory, RunCounts
 from streamling.output.redaction import redact
 from streamling.runtime.memory import python_megabytes
 from streamling.runtime.run import PipelineRun
@@ -28,6 +31,7 @@ class ObservedRun:
         self._application_id = application_id
         self._jvm_megabytes = jvm_megabytes
         self._topology = Topology(run)
+        self._history = RateHistory()
         self._lock = threading.Lock()
 
     @property
@@ -66,6 +70,8 @@ class ObservedRun:
             "pipeline": self._name,
             "application_id": self._application_id,
             "state": self.state,
+            "live": True,
+            "measured_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "started_at": None if started is None else started.isoformat(timespec="milliseconds"),
             "epoch": status.epoch,
             "checkpoint_age_s": None if status.checkpoint_age is None else round(status.checkpoint_age, 1),
@@ -73,6 +79,18 @@ class ObservedRun:
             "error": self.error(),
             **parts,
         }
+
+    def counts(self) -> RunCounts:
+        """The counts of the run and of its nodes so far."""
+        return self._topology.counts()
+
+    def record(self, now: float) -> None:
+        """Add the counts to the history; for a run that nobody else observes."""
+        self._history.add(now, self.counts())
+
+    def history(self, buckets: int, node: str | None) -> dict[str, Any]:
+        """Rates and lag of the run, or of a node, in the last ``buckets`` of ten seconds."""
+        return self._history.series(time.time(), buckets, node)
 
     def epochs(self, limit: int) -> list[dict[str, Any]]:
         """The last epochs, newest first."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final
 
 from streamling.observe.history import History, NodeSample, Sample, Shares, Window
+from streamling.observe.rate_history import Counts, RunCounts
 from streamling.output.redaction import redact
 from streamling.pipeline.model import Node
 from streamling.planning.description import shown_options
@@ -46,9 +47,16 @@ class Topology:
         nodes = [self._node(node, window, full=full) for node in self._run.pipeline]
         return {
             "nodes": nodes,
-            "edges": self._edges(window),
-            "history": {"interval_s": 1, **self._history.series(now)},
+            "edges": list(self._edges(window)),
+            "history": self._history.series(now),
         }
+
+    def counts(self) -> RunCounts:
+        """The counts of the run and of its nodes so far."""
+        rows, status = self._rows(), self._run.status()
+        nodes = {name: Counts(*each, self._lag(name)) for name, each in rows.items()}
+        rows_in = sum(rows[node.name][1] for node in self._run.pipeline.sources)
+        return RunCounts(Counts(rows_in, status.rows_out, status.lag), nodes)
 
     # ── totals ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -58,7 +66,8 @@ class Topology:
         nodes = {}
         for node in run.pipeline:
             spent = run.observer.activities[node.name].spent()
-            nodes[node.name] = NodeSample(*rows[node.name], spent.busy, spent.starved, spent.blocked_total)
+            rejected = run.observer.dead_letters.count(node.name)
+            nodes[node.name] = NodeSample(*rows[node.name], spent.busy, spent.starved, spent.blocked_total, rejected)
         status = run.status()
         return Sample(
             now,
@@ -149,18 +158,12 @@ class Topology:
             "definition": redact(_definition(node)),
         }
 
-    def _edges(self, window: Window) -> list[dict[str, Any]]:
-        edges = []
+    def _edges(self, window: Window) -> Iterator[dict[str, Any]]:
         for node in self._run.pipeline:
             for upstream in node.upstreams:
-                rows = window.new.nodes[upstream].rows_out
-                edges.append(
-                    {"from": upstream, "to": node.name, "rows": rows, "rate": window.rate(upstream, "rows_out")}
-                )
+                yield _edge(window, upstream, node.name, "rows", "rows_out")
             for rejecting in self._run.pipeline.rejecting_nodes(node.name):
-                rows = self._run.observer.dead_letters.count(rejecting.name)
-                edges.append({"from": rejecting.name, "to": node.name, "rows": rows, "rate": 0.0})
-        return edges
+                yield _edge(window, rejecting.name, node.name, "rejected", "rejected")
 
     # ── state of a node ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -211,6 +214,11 @@ class Topology:
         elapsed, left = time.monotonic() - self._began, progress.total - progress.done
         seconds = round(elapsed * left / progress.done, 1) if progress.done else None
         return {**vars(progress), "seconds_left": seconds}
+
+
+def _edge(window: Window, upstream: str, node: str, kind: str, field: str) -> dict[str, Any]:
+    rows = getattr(window.new.nodes[upstream], field)
+    return {"from": upstream, "to": node, "kind": kind, "rows": rows, "rate": window.rate(upstream, field)}
 
 
 def _definition(node: Node) -> str:

@@ -24,7 +24,11 @@ from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.schemas import Costs, PipelineObject, PipelineSummary, ProblemObject
+from streamling.serve.stored_topology import stored_topology
 from streamling.telemetry.log_book import LogBook
+
+#: fields of a pipeline that the reconciler knows
+_OF_STATE = ("state", "reason", "error", "remedy", "failed_node", "ready", "restarts")
 
 
 class ControlPlane:
@@ -96,7 +100,7 @@ class ControlPlane:
         same = ("namespace", "name", "desired", "generation", "etag", "size", "isolation", "managed_by")
         return {
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
-            **{name: getattr(actual, name) for name in ("state", "reason", "error", "remedy", "ready", "restarts")},
+            **{name: getattr(actual, name) for name in _OF_STATE},
             "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "stale": self.catalogue.is_stale,
             "state_since": datetime.fromtimestamp(actual.since, UTC),
@@ -132,6 +136,15 @@ class ControlPlane:
         """The routes that show what a pipeline does; None if it does not run."""
         handle = self._reconciler.handle(key)
         return None if handle is None else handle.routes()
+
+    def history(self, key: PipelineKey, buckets: int, node: str | None) -> dict[str, Any]:
+        """Rates and lag of a pipeline or of a node, also while it does not run."""
+        return self._reconciler.history(key).series(time.time(), buckets, node)
+
+    def stored_topology(self, key: PipelineKey) -> dict[str, Any]:
+        """The topology of a pipeline that does not run."""
+        record, last = self.catalogue.get(key), self._reconciler.history(key).last
+        return stored_topology(key, masked_text(record.definition), self._reconciler.actual(key), last)
 
     def is_ready(self, key: PipelineKey) -> bool:
         return self._reconciler.actual(key).ready

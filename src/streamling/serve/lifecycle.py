@@ -74,6 +74,8 @@ class Actual:
     reason: str = ""
     error: str = ""
     remedy: str = ""
+    #: the node that failed; empty if it is none, or not known
+    failed_node: str = ""
     #: restarts after failures since the server started
     restarts: int = 0
     #: failures in a row
@@ -98,7 +100,7 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
         return actual
     if report.phase is Phase.RUNNING:
         if actual.state is State.STARTING:
-            actual = replace(actual.moved(State.RUNNING, now), error="", remedy="")
+            actual = replace(actual.moved(State.RUNNING, now), error="", remedy="", failed_node="")
         if report.proven or _is_stable(actual, now):
             actual = replace(actual, suspicions=0)
         return replace(actual, ready=report.ready and actual.state is State.RUNNING, reason=report.reason)
@@ -108,7 +110,7 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
 
 
 def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
-    failure = replace(actual, error=report.error, remedy=report.remedy)
+    failure = replace(actual, error=report.error, remedy=report.remedy, failed_node=report.node)
     if report.jvm_death is not None and actual.state in (State.STARTING, State.RUNNING):
         return _lost_jvm(failure, report.jvm_death, now, chance)
     if actual.state is State.PAUSING:
@@ -208,7 +210,7 @@ def _start(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
     started = replace(actual.moved(State.STARTING, now), revision=wish.revision, restarts=restarts)
     if wish.has_own_jvm:
         started = replace(started, suspicions=0)
-    return Action.LOAD, replace(started, failures=0, error="", remedy="") if is_new else started
+    return Action.LOAD, replace(started, failures=0, error="", remedy="", failed_node="") if is_new else started
 
 
 def restart_pause(failures: int, chance: float) -> float:

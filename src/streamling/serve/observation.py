@@ -1,15 +1,20 @@
 """What a running pipeline shows: topology, epochs, live rows, rejected rows. The routes are those of a single run
 (`admin/routes.py`, `reading_routes`); those that change something belong to the API, which checks the role."""
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, FastAPI, Request
-from starlette.responses import Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from streamling.admin.routes import history_route
 from streamling.serve.api_access import Key
 from streamling.serve.api_errors import ApiError
 from streamling.serve.control import ControlPlane
+from streamling.serve.model import PipelineKey
 
 _EVENTS: Final = {"200": {"description": "Server-sent events.", "content": {"text/event-stream": {}}}}
 _NOTHING: Final = {"204": {"description": "The pipeline has not failed."}}
@@ -32,13 +37,22 @@ def add_observation_routes(api: FastAPI, control: ControlPlane, prefix: str) -> 
 
     def passed(request: Request, key: Key) -> Response:
         control.catalogue.get(key)
-        routes = control.routes(key)
-        if routes is None:
+        shown = Router([history_route(partial(control.history, key))], default=control.routes(key) or _stored(key))
+        one = f"{prefix}/pipelines/{key.namespace}/{key.name}"
+        return _Passed(shown, f"{request.scope.get('root_path', '')}{one}")
+
+    def _stored(key: PipelineKey) -> ASGIApp:
+        """What can be shown of a pipeline that does not run."""
+
+        async def topology(request: Request) -> JSONResponse:
+            return JSONResponse(await run_in_threadpool(control.stored_topology, key))
+
+        async def refuse(scope: Scope, receive: Receive, send: Send) -> None:
             raise ApiError(
                 409, "not_observable", f"the pipeline '{key}' is {control.state(key)}", "resume or restart it first"
             )
-        one = f"{prefix}/pipelines/{key.namespace}/{key.name}"
-        return _Passed(routes, f"{request.scope.get('root_path', '')}{one}")
+
+        return Router([Route("/topology", topology)], default=refuse)
 
     router = APIRouter(tags=["observation"])
     answered = Annotated[Response, Depends(passed)]
@@ -51,6 +65,11 @@ def add_observation_routes(api: FastAPI, control: ControlPlane, prefix: str) -> 
     @router.get("/topology/events", openapi_extra={"responses": _EVENTS})
     async def topology_events(answer: answered) -> Response:
         """The topology once a second, as server-sent events, without what never changes."""
+        return answer
+
+    @router.get("/history", openapi_extra=_parameters(minutes="how many, 60 by default", node="only this one"))
+    async def history(answer: answered) -> Response:
+        """Rates and lag of the nodes in the last hour."""
         return answer
 
     @router.get("/epochs", openapi_extra=_parameters(limit="how many"))

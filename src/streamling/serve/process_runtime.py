@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from streamling.admin.remote import RemoteAdmin
 from streamling.errors import StreamlingError
+from streamling.observe.rate_history import Counts, RunCounts
 from streamling.output.streams import data_output
 from streamling.serve.applications import Applications
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
@@ -71,6 +72,7 @@ class ProcessHandle:
         self._budget = applications.config.shutdown_budget_secs
         self._report = Report(Phase.STARTING)
         self._measures = Measures()
+        self._counts: RunCounts | None = None
         self._admin: RemoteAdmin | None = None
         self._answers = threading.Condition()
         #: answers of the child, by number of the question; those that come too late are dropped
@@ -90,6 +92,9 @@ class ProcessHandle:
 
     def measure(self) -> Measures:
         return self._measures
+
+    def counts(self) -> RunCounts | None:
+        return self._counts
 
     def routes(self) -> ASGIApp | None:
         from streamling.serve.forwarding import Forwarding
@@ -174,6 +179,7 @@ class ProcessHandle:
             return
         report = event["report"]
         self._measures = Measures(**event["measures"])
+        self._counts = _counts(event["counts"]) or self._counts
         report = Report(Phase(report.pop("phase")), **report)
         if report.phase is not Phase.ENDED:
             self._report = report
@@ -231,6 +237,12 @@ def _log(line: str) -> None:
         logger, level, message = __name__, "WARN", line
     number = logging.getLevelNamesMapping().get(level, logging.INFO)
     logging.getLogger(logger).log(number, "%s", message)
+
+
+def _counts(data: dict[str, Any] | None) -> RunCounts | None:
+    if data is None:
+        return None
+    return RunCounts(Counts(**data["total"]), {name: Counts(**each) for name, each in data["nodes"].items()})
 
 
 def _as_object(spec: PipelineSpec) -> dict[str, Any]:

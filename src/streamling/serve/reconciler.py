@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from streamling.errors import StreamlingError
+from streamling.observe.rate_history import RateHistory
 from streamling.output.redaction import redact
 from streamling.serve.background import Background
 from streamling.serve.catalogue import Catalogue
@@ -38,6 +39,8 @@ class _Entry:
     handle: PipelineHandle | None = None
     #: what the last run has done
     measures: Measures = field(default_factory=Measures)
+    #: rates and lag of the last hour
+    history: RateHistory = field(default_factory=RateHistory)
     is_removing: bool = False
 
 
@@ -99,6 +102,23 @@ class Reconciler:
             return Measures()
         return entry.measures if entry.handle is None else entry.handle.measure()
 
+    def history(self, key: PipelineKey) -> RateHistory:
+        """Rates and lag of a pipeline, over all of its runs of the last hour."""
+        entry = self._entries.get(key)
+        return RateHistory() if entry is None else entry.history
+
+    def record_rates(self, now: float) -> None:
+        """Add what runs to the histories."""
+        for key, entry in list(self._entries.items()):
+            handle = entry.handle
+            try:
+                if handle is not None and (counts := handle.counts()) is not None:
+                    entry.history.add(now, counts)
+            except Exception:
+                log.exception("%s: its rates cannot be recorded now", key)
+            if entry.handle is not handle:  # it has ended meanwhile
+                entry.history.end(now, None)
+
     def handle(self, key: PipelineKey) -> PipelineHandle | None:
         """The loaded pipeline."""
         entry = self._entries.get(key)
@@ -156,6 +176,7 @@ class Reconciler:
             entry.handle.checkpoint(0)  # the sooner it is proven, the sooner the next suspect starts
         if entry.actual.state not in LOADED:
             entry.measures = replace(entry.handle.measure(), threads=0)
+            entry.history.end(now, entry.handle.counts())
             entry.handle = None
             self._on_ended()
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamling.observe.rate_history import RunCounts
 from streamling.serve.model import PipelineKey, Size
 
 if TYPE_CHECKING:
@@ -64,6 +65,8 @@ class Report:
     #: why it ended, without secrets; empty if it ended by itself or was unloaded
     error: str = ""
     remedy: str = ""
+    #: the node that failed; empty if it is none, or not known
+    node: str = ""
     retriable: bool = False
     #: whether rows of this run are stored: Spark can run its queries
     proven: bool = False
@@ -100,6 +103,9 @@ class PipelineHandle(Protocol):
 
     def measure(self) -> Measures:
         """Numbers for people; may be called in any phase."""
+
+    def counts(self) -> RunCounts | None:
+        """Rows of the pipeline and its nodes since the start, also after its end; None if it has not started."""
 
     def routes(self) -> ASGIApp | None:
         """The routes that show what the pipeline does (`admin/routes.py`, `reading_routes`); None before it has

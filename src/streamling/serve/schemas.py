@@ -78,6 +78,7 @@ class PipelineSummary(BaseModel):
     reason: str
     error: str
     remedy: str
+    failed_node: str
     ready: bool
     generation: int
     etag: str

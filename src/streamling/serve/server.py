@@ -7,13 +7,14 @@ import resource
 import socket
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.observe.rate_history import recording
 from streamling.secrets.store import SecretStore
 from streamling.serve.access import Access, RateLimit, is_loopback
 from streamling.serve.applications import Applications
@@ -80,6 +81,7 @@ class Server:
         self._api = self._create_api(control, applications, access, settings)
         self._api_thread = threading.Thread(target=self._serve, name="api", daemon=True)
         self._has_started = False
+        self._recording = ExitStack()
 
     @property
     def address(self) -> str:
@@ -95,6 +97,7 @@ class Server:
         if self._folder is not None:
             self._folder.start()
         self._reconciler.start()
+        self._recording.enter_context(recording(self._reconciler.record_rates))
         self._has_started = True
         log.info("listening on %s", self.address)
 
@@ -121,6 +124,7 @@ class Server:
     def wait(self) -> None:
         """Wait for the end of a stop and release everything."""
         self._reconciler.join()
+        self._recording.close()
         self._api.should_exit = True
         self._api_thread.join(_REQUEST_SECONDS + 1)
         self._processes.close()

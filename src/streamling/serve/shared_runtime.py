@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from streamling.errors import StreamlingError
+from streamling.observe.rate_history import RunCounts
 from streamling.output.redaction import redact
 from streamling.runtime.memory import jvm_megabytes
 from streamling.runtime.observed import ObservedRun
@@ -85,12 +86,12 @@ class SharedHandle:
         self._lock = threading.Lock()
         self._resources = ExitStack()
         self._run: PipelineRun | None = None
+        self._observed: ObservedRun | None = None
         #: None before Spark is needed
         self._jvm: SharedJvm | None = None
         self._jvm_death: JvmDeath | None = None
         self._proof = Proof()
         self._routes: ASGIApp | None = None
-        self._observed: ObservedRun | None = None
         self._phase = Phase.STARTING
         self._error: StreamlingError | None = None
         self._unloaded = threading.Event()
@@ -118,6 +119,7 @@ class SharedHandle:
             phase,
             error=redact(error.with_causes),
             remedy=redact(error.remedy or ""),
+            node=error.node.name if error.node is not None else "",
             retriable=error.retriable,
             jvm_death=self._jvm_death,
         )
@@ -139,6 +141,9 @@ class SharedHandle:
             threads=costs.threads,
             cpu_seconds=costs.cpu_seconds,
         )
+
+    def counts(self) -> RunCounts | None:
+        return self._observed.counts() if self._observed is not None and self._has_started else None
 
     def routes(self) -> ASGIApp | None:
         with self._lock:

@@ -67,7 +67,12 @@ class Worker:
             report = replace(self._handle.report(), jvm_death=None)  # no other pipeline has lost it
             if report.phase is Phase.ENDED and self._is_preview and routes is not None:
                 threading.Event().wait()  # its rows and its error are still to be read; the server kills this process
-            event = {"report": asdict(report), "measures": asdict(self._handle.measure())}
+            counts = self._handle.counts()
+            event = {
+                "report": asdict(report),
+                "measures": asdict(self._handle.measure()),
+                "counts": None if counts is None else asdict(counts),
+            }
             if report.phase is Phase.ENDED:
                 self._runtime.close()
             if event != last:
