@@ -164,6 +164,18 @@ def test_waiting_ends_with_the_error_of_a_pipeline_that_fails(fleet: Project, se
     assert "sql transform 'large'" in fleet.call("describe", "orders").out
 
 
+def test_a_crash_loop_shows_its_error_its_restarts_and_its_next_attempt(fleet: Project) -> None:
+    """Nothing listens where Kafka is by default."""
+    source = "{type: kafka, topic: orders, data_format: json, schema: {id: int64}, primary_key: id}"
+    fleet.write("orders.yaml", f"sources: {{orders: {source}}}\nsinks: {{out: {{type: blackhole, from: orders}}}}")
+    fleet.call("apply", "orders.yaml")
+    restarting = r"default +orders +restarting +no +0 +[1-9]\d* +.* next attempt in \d.*: kafka source 'orders': "
+    eventually(lambda: re.search(restarting, fleet.call("ls", "--state", "restarting").out))
+    found = fleet.call("describe", "orders").out
+    assert re.search(r"restarts +[1-9]\d* since 20\d\d-", found), found
+    assert re.search(r"error +kafka source 'orders': ", found), found
+
+
 def test_waiting_has_a_limit(fleet: Project) -> None:
     result = fleet.call("apply", "orders.yaml", "--wait", "--timeout", "0")
     assert result.code == 1

@@ -12,6 +12,7 @@ from streamling.serve.model import PipelineKey, Specification
 from tests.serve.server import Client, ServeProcess
 
 OPERATOR, CROWD = "operator-0123456789", "crowd-0123456789abc"
+ADMIN, VIEWER = "admin-0123456789abc", "viewer-0123456789ab"
 #: text that would run a script if a page took it for markup
 SCRIPT = "<img src=x onerror=alert(1)>"
 
@@ -22,6 +23,11 @@ _TOKENS = {
     "STREAMLING__SERVE__TOKENS__CROWD__VALUE": CROWD,
     "STREAMLING__SERVE__TOKENS__CROWD__ROLE": "operator",
     "STREAMLING__SERVE__TOKENS__CROWD__NAMESPACES": "crowd",
+    "STREAMLING__SERVE__TOKENS__BOSS__VALUE": ADMIN,
+    "STREAMLING__SERVE__TOKENS__BOSS__ROLE": "admin",
+    "STREAMLING__SERVE__TOKENS__GUEST__VALUE": VIEWER,
+    "STREAMLING__SERVE__TOKENS__GUEST__ROLE": "viewer",
+    "STREAMLING__SERVE__TOKENS__GUEST__NAMESPACES": "default",
     "STREAMLING__SERVE__REQUESTS_PER_MINUTE": "60000",
 }
 

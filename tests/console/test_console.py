@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from playwright.sync_api import Browser, Page, expect
 from streamling.console import app as console_app
 from tests.console import single_run
 from tests.console.chromium import browser as started_browser
-from tests.console.fleet import CROWD, OPERATOR, SCRIPT, Fleet, orders, start
+from tests.console.fleet import ADMIN, CROWD, OPERATOR, SCRIPT, VIEWER, Fleet, orders, start
 from tests.console.single_run import running
 from tests.console.visit import Visit, visiting
+from tests.serve.processes import children
 from tests.serve.test_preview import preview
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -331,13 +334,22 @@ def test_a_change_by_somebody_else_is_not_overwritten(visit: Visit, fleet: Fleet
     assert fleet.operator.pipeline("archive")["size"] == "l"
 
 
-def test_only_running_pipelines_of_the_own_namespaces_show_what_they_do(fleet: Fleet) -> None:
-    for part in ("topology", "topology/events", "epochs", "live-data?topology_node_keys=rated", "dead-letters"):
+def test_only_the_own_namespaces_are_shown_and_only_running_pipelines_have_rows(fleet: Fleet) -> None:
+    for part in (
+        "topology",
+        "history",
+        "topology/events",
+        "epochs",
+        "live-data?topology_node_keys=rated",
+        "dead-letters",
+    ):
         assert fleet.crowd.get(f"/pipelines/default/orders/{part}").status == 404
+    for part in ("topology/events", "epochs", "live-data?topology_node_keys=rated", "dead-letters"):
         refused = fleet.operator.get(f"/pipelines/default/archive/{part}")
         assert (refused.status, refused.error["code"]) == (409, "not_observable")
-    topology = fleet.operator.get("/pipelines/default/orders/topology")
-    assert [node["name"] for node in topology.json["nodes"]] == ["orders", "large_orders", "rated", "out", "bad_orders"]
+    for name in ("orders", "archive"):
+        topology = fleet.operator.get(f"/pipelines/default/{name}/topology").json
+        assert {node["name"] for node in topology["nodes"]} == {"orders", "large_orders", "rated", "out", "bad_orders"}
 
 
 # ── one pipeline ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -417,12 +429,139 @@ def test_a_failing_pipeline_shows_the_error_and_what_to_do(visit: Visit) -> None
     assert visit.violations() == []
 
 
+def test_a_paused_pipeline_is_drawn_and_says_how_old_its_figures_are(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/pipelines/default/archive")
+    expect(node(page, "rated")).to_contain_text("paused")
+    expect(page.get_by_role("region", name="Topology")).to_contain_text("Resume it to let rows flow.")
+    edge = page.locator(".edge.rejected")
+    expect(edge.get_by_text("rejected")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    expect(node(page, "rated")).to_contain_text("starved")
+    expect(page.get_by_text("Figures as of")).to_have_count(0)
+    page.get_by_role("button", name="Pause").click()
+    expect(node(page, "rated")).to_contain_text("paused")
+    expect(page.get_by_text(re.compile(r"Figures as of \d\d:\d\d:\d\d, \d+"))).to_be_visible()
+    expect(node(page, "orders")).to_contain_text(re.compile(r"\d rows?$"))
+    node(page, "rated").click()
+    details = page.get_by_role("complementary")
+    expect(details.get_by_role("tab", name="Live rows")).to_have_count(0)
+    details.get_by_role("tab", name="Definition").click()
+    expect(details).to_contain_text("unknown customer")
+    assert visit.violations() == []
+
+
+def test_a_failed_node_is_marked_and_its_place_leads_to_the_editor(visit: Visit, fleet: Fleet) -> None:
+    definition = orders(fleet.data).replace("quantity * 10", "quantity / (id - id)")
+    assert fleet.operator.create("divides", definition).status == 201
+    page = visit.open("#/pipelines/default/divides")
+    failed = node(page, "large_orders")
+    expect(failed).to_contain_text("failed")
+    expect(failed).to_have_class(re.compile("failed"))
+    expect(node(page, "orders")).to_contain_text("stopped")
+    error = page.get_by_role("alert")
+    expect(error).to_contain_text("Node large_orders has failed")
+    assert visit.violations() == []
+    error.get_by_role("button", name="large_orders").click()
+    expect(page.get_by_role("heading", name="large_orders")).to_be_visible()
+    error.get_by_role("link", name=re.compile(r"divides\.yaml:8:\d+")).click()
+    expect(page.get_by_role("textbox", name="Pipeline file")).to_be_focused()
+    line = "document.querySelector('.editor-host').shadowRoot.querySelector('.cm-activeLine').textContent"
+    assert "quantity / (id - id)" in page.evaluate(line)
+    fleet.operator.request("DELETE", "/pipelines/default/divides?state=delete")
+
+
+def test_the_charts_are_filled_after_a_reload(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open("#/pipelines/default/orders")
+    charts = page.get_by_role("region", name="Charts")
+    expect(charts.locator("canvas").first).to_be_visible()
+    with page.expect_response(re.compile("/history")) as answer:
+        page.reload()
+    assert any(rate for rate in answer.value.json()["rate_in"])
+    page.get_by_label("1 h").check(force=True)
+    expect(charts.locator("canvas").first).to_be_visible()
+    expect(charts).not_to_contain_text("No rows have been counted")
+
+
+def test_a_crash_loop_is_visible_while_it_waits_and_while_it_runs(visit: Visit, fleet: Fleet) -> None:
+    page = visit.open()
+    waiting = row(page, "unreachable")
+    expect(waiting).to_contain_text(re.compile(r"next attempt in .*Connection refused"))
+    expect(waiting).to_contain_text(re.compile(r"restarting.*\d restart"))
+    page = visit.open("#/pipelines/default/unreachable")
+    expect(page.locator(".title-state")).to_contain_text(re.compile(r"\d restarts? since .*next attempt at .*, in "))
+    expect(page.get_by_role("alert")).to_contain_text(re.compile(r"Node orders has failed, .* ago"))
+
+    text = orders(fleet.data).replace("primary_key: id}", "primary_key: id, mode: {type: continuous}}", 1)
+    assert fleet.operator.create("killed", text, isolation="process", size="xs").status == 201
+    fleet.server.eventually(lambda: fleet.operator.state("killed") == "running")
+    (worker,) = children(fleet.server.pid, "streamling.serve.worker")
+    os.kill(worker, signal.SIGKILL)
+    page = visit.open()
+    expect(row(page, "killed")).to_contain_text("running, unstable")
+    expect(row(page, "killed")).to_contain_text(
+        re.compile("1 restart.*failed .* ago: the process of the pipeline ended")
+    )
+    page.get_by_role("button", name=re.compile("^Failed")).click()
+    expect(row(page, "killed")).to_be_visible()
+    page = visit.open("#/pipelines/default/killed")
+    expect(page.get_by_role("alert")).to_contain_text("exit code -9")
+    expect(page.locator(".title-state")).to_contain_text(re.compile("running, unstable.*1 restart since"))
+    assert visit.violations() == []
+    page.get_by_role("button", name="Restart").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restart pipeline").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    fleet.operator.request("DELETE", "/pipelines/default/killed?state=delete")
+
+
 def test_a_page_that_does_not_exist_leads_back(visit: Visit) -> None:
     page = visit.open(f"#/pipelines/default/{SCRIPT}")
     expect(page.get_by_role("alert")).to_contain_text(SCRIPT)
     page.goto(f"{visit.address}/console/#/nothing")
     page.get_by_role("link", name="Show all pipelines").click()
     expect(row(page, "orders")).to_be_visible()
+
+
+# ── secrets and audit ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_admin_stores_and_deletes_secrets_and_finds_that_in_the_audit(browser: Browser, fleet: Fleet) -> None:
+    with visiting(browser, fleet.address, token=ADMIN) as visit:
+        page = visit.open()
+        page.get_by_role("link", name="Secrets").click()
+        page.get_by_label("Name").fill("webhook_token")
+        page.get_by_label("Value").fill("a-value-that-nobody-sees")
+        page.get_by_role("button", name="Store secret").click()
+        expect(page.get_by_role("rowheader", name="webhook_token")).to_be_visible()
+        expect(page.get_by_label("Value")).to_have_value("")
+        assert "a-value-that-nobody-sees" not in page.content()
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+        page.get_by_role("button", name="Delete webhook_token").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete secret").click()
+        expect(page.get_by_text("No secrets are stored")).to_be_visible()
+
+        page.get_by_role("link", name="Audit").click()
+        newest = page.get_by_role("row").nth(1)
+        expect(newest).to_contain_text("delete secret")
+        page.get_by_label("Search entries").fill("webhook")
+        expect(page.get_by_role("row")).to_have_count(3)  # with the header
+        page.get_by_label("Action").select_option("set secret")
+        expect(page.get_by_role("row")).to_have_count(2)
+        expect(newest).to_contain_text("webhook_token")
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+
+
+def test_roles_see_the_pages_that_they_may_use(browser: Browser, fleet: Fleet) -> None:
+    with visiting(browser, fleet.address, token=VIEWER) as visit:
+        page = visit.open()
+        expect(row(page, "orders")).to_be_visible()
+        navigation = page.get_by_role("navigation", name="Main")
+        expect(navigation.get_by_role("link")).to_have_text(["Pipelines"])
+        expect(page.get_by_role("button", name="Restart orders")).to_have_count(0)
+        visit.open("#/pipelines/default/orders")
+        expect(node(page, "rated")).to_be_visible()
+        expect(page.get_by_role("link", name="Edit")).to_have_count(0)
+        visit.open("#/secrets")
+        expect(page.get_by_role("alert")).to_contain_text("this needs admin")
 
 
 # ── looks ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -21,6 +21,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 ENDLESS = "numbers: {type: numbers, rows: 1000000, batch: 10, primary_key: id}"
 #: nodes without sinks; each has a sink of its own
 HALF = 50
+WIDTH = "document.querySelector('[data-node=numbers]').getBoundingClientRect().width"
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +113,49 @@ def test_a_hundred_nodes_do_not_overlap_and_stay_inside_the_page(browser, spark)
         visit.page.set_viewport_size({"width": 360, "height": 740})
         expect(nodes).to_have_count(2 * HALF)
         assert not visit.is_too_wide()
+
+
+def test_a_large_graph_is_zoomed_searched_and_overviewed(browser, spark):
+    names = [f"step_{number:02}" for number in range(40)]
+    steps = [sql(name, f"SELECT * FROM {before}") for before, name in zip(["numbers", *names], names, strict=False)]
+    text = pipeline("\n".join(steps), f"out: {{type: ledger, from: {names[-1]}}}", ENDLESS)
+    with watching(browser, spark, text) as visit:
+        page = visit.page
+        graph = page.get_by_role("region", name="Graph")
+        first, last = page.locator('[data-node="numbers"]'), page.locator('[data-node="out"]')
+        expect(first).to_be_in_viewport()
+        expect(last).not_to_be_in_viewport()
+        page.get_by_label("Find a node").fill("out")
+        expect(last).to_be_in_viewport()
+        expect(last).to_have_class(re.compile("found"))
+        page.get_by_label("Find a node").press("Enter")
+        expect(page.get_by_role("heading", name="out", exact=True)).to_be_visible()
+        page.keyboard.press("Escape")
+
+        page.get_by_role("button", name="Show the whole graph").click()
+        expect(first).to_be_in_viewport()
+        expect(last).to_be_in_viewport()
+        small = first.bounding_box()["width"]
+        graph.focus()
+        page.keyboard.press("+")
+        page.keyboard.press("+")
+        page.wait_for_function(f"{WIDTH} > {1.4 * small}")
+        page.keyboard.press("0")
+        expect(last).to_be_in_viewport()
+        page.get_by_role("button", name="Zoom in").click()
+        before = first.bounding_box()["width"]
+        graph.hover()
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, -100)
+        page.keyboard.up("Control")
+        page.wait_for_function(f"{WIDTH} > {1.2 * before}")
+
+        for _ in range(6):
+            page.get_by_role("button", name="Zoom in").click()
+        map = page.locator(".minimap")
+        width = map.bounding_box()["width"]
+        map.click(position={"x": 8, "y": 8})
+        expect(first).to_be_in_viewport()
+        map.click(position={"x": width - 16, "y": 8})
+        expect(last).to_be_in_viewport()
+        assert visit.violations() == []

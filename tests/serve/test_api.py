@@ -359,6 +359,11 @@ def test_the_audit_log_names_the_owner_of_the_token(clients, name):
     assert [(entry["actor"], entry["action"]) for entry in entries] == [("admin", "restart"), ("operator", "create")]
 
 
+def test_a_token_says_what_it_may_do(clients):
+    assert clients["team"].get("/access").json == {"name": "team", "role": "operator", "namespaces": ["team"]}
+    assert clients["admin"].get("/access").json == {"name": "admin", "role": "admin", "namespaces": ["*"]}
+
+
 # ── variables and secrets ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -389,7 +394,9 @@ sinks:
     assert "${secret:API_KEY}" in found.json["definition"]
     masked = client.request("PUT", path, {"definition": found.json["definition"]}, headers={"If-Match": "*"})
     assert (masked.status, "was masked in a response" in masked.error["message"]) == (422, True)
-    pages = [found, client.get("/pipelines"), client.get(f"{path}/logs"), client.get("/audit"), client.get("/secrets")]
+    paths = ("/pipelines", f"{path}/logs", f"{path}/topology", "/audit", "/secrets")
+    pages = [found, *(client.get(each) for each in paths)]
+    assert {page.status for page in pages} == {200}
     texts = [page.text for page in pages] + [server.log()]
     texts += [file.read_bytes().decode(errors="replace") for file in server.folder.glob("state.db*")]
     for secret in (STORED_SECRET, PRIVATE_VARIABLE, *TOKENS.values()):
@@ -408,7 +415,7 @@ def test_the_description_lists_every_path(client):
             f"/api/v1{path}"
             for path in (
                 *("/pipelines", one, f"{one}/{{action}}", f"{one}/ready", f"{one}/logs"),
-                *("/validate", "/preview", "/secrets", "/secrets/{name}", "/audit"),
+                *("/validate", "/preview", "/access", "/secrets", "/secrets/{name}", "/audit"),
             )
         ),
     }

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, observe, restart_pause
+from streamling.serve.lifecycle import LOADED, Action, Actual, Failure, State, Wish, decide, observe, restart_pause
 from streamling.serve.runtime import Phase, Report
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261117"))
@@ -78,6 +78,42 @@ def test_after_a_stable_run_the_next_failure_counts_as_the_first():
     actual = observe(actual, Report(Phase.RUNNING), 11, 0)
     assert observe(actual, UNREACHABLE, 12, 0).failures == 2
     assert observe(actual, UNREACHABLE, 11 + 60, 0).failures == 1
+
+
+def test_the_last_failure_is_kept_while_the_pipeline_runs_again():
+    actual = observe(started(), Report(Phase.ENDED, error="refused", remedy="wait", node="out", retriable=True), 5, 0)
+    failure = Failure("refused", "wait", "out", at=5)
+    assert (actual.error, actual.last_failure) == ("refused", failure)
+    _, actual = decide(RUNNING, actual, 10)
+    assert (actual.state, actual.last_failure) == (State.STARTING, failure)
+    actual = observe(actual, Report(Phase.RUNNING, ready=True), 11, 0)
+    assert (actual.state, actual.error, actual.last_failure) == (State.RUNNING, "", failure)
+
+
+def test_the_last_failure_is_forgotten_after_ten_minutes_and_a_checkpoint():
+    _, actual = decide(RUNNING, observe(started(), UNREACHABLE, 5, 0), 10)
+    actual = observe(actual, Report(Phase.RUNNING, ready=True), 11, 0)
+    assert observe(actual, Report(Phase.RUNNING, ready=True), 11 + 599, 0).last_failure is not None
+    assert observe(actual, Report(Phase.RUNNING), 11 + 600, 0).last_failure is not None
+    healthy = observe(actual, Report(Phase.RUNNING, ready=True), 11 + 600, 0)
+    assert (healthy.last_failure, healthy.restarts) == (None, 1)
+
+
+@pytest.mark.parametrize("wish", [Wish("running", 2), Wish("running", 1)], ids=["changed", "resumed"])
+def test_what_the_user_starts_has_neither_failures_nor_restarts(wish):
+    actual = observe(started(), UNREACHABLE, 5, 0)
+    _, actual = decide(RUNNING, actual, 10)
+    actual = observe(actual, UNREACHABLE, 12, 0)
+    assert (actual.restarts, actual.restarts_since) == (1, 0)
+    if wish.revision == 1:
+        _, actual = decide(Wish("paused", 1), actual, 20)
+    action, actual = decide(wish, actual, 30)
+    assert (action, actual.restarts, actual.restarts_since, actual.last_failure) == (Action.LOAD, 0, 30, None)
+
+
+def test_a_bad_file_is_a_failure():
+    _, actual = decide(Wish("running", 1, "orders.yaml:3: unexpected end"), Actual(), 5)
+    assert actual.last_failure == Failure("orders.yaml:3: unexpected end", at=5)
 
 
 def test_pauses_have_a_limit_and_are_spread():

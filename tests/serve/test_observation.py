@@ -198,8 +198,8 @@ def test_a_pipeline_that_fails_shows_the_node_and_its_place(server, clients, tmp
     server.eventually(lambda: client.state(name) == "failed")
     pipeline = client.pipeline(name)
     topology = client.get(f"/pipelines/default/{name}/topology").json
-    assert pipeline["failed_node"] == topology["error"]["node"] == "rated"
-    assert topology["error"]["message"] == pipeline["error"]
+    assert pipeline["last_error"]["node"] == topology["error"]["node"] == "rated"
+    assert topology["error"]["message"] == pipeline["error"] == pipeline["last_error"]["message"]
     statuses = {node["name"]: node["status"] for node in topology["nodes"]}
     assert statuses == {"orders": "stopped", "rated": "failed", "out": "stopped"}
     failed = next(node for node in topology["nodes"] if node["name"] == "rated")

@@ -60,7 +60,11 @@ def test_a_folder_crashes_of_parts_and_kills_of_the_server(server, tmp_path):
     (worker,) = children(server.pid, WORKER)
     (shared_jvm,) = set(children(server.pid, "java")) - set(children(worker, "java"))
     os.kill(worker, signal.SIGKILL)
-    server.eventually(lambda: client.pipeline("alone")["restarts"] == 1)
+    server.eventually(lambda: client.pipeline("alone")["restarts"] == 1 and client.state("alone") == "running")
+    alone = client.pipeline("alone")
+    assert (alone["error"], alone["next_attempt_at"]) == ("", None)
+    assert alone["last_error"]["message"] == "the process of the pipeline ended with exit code -9"
+    assert alone["restarts_since"] < alone["last_error"]["at"] < alone["state_since"]
     assert printed(server, "folder") == [0, 1]
 
     # the JVM that all others share

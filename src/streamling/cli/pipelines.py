@@ -50,19 +50,33 @@ def _row(item: dict[str, Any]) -> tuple[str, ...]:
     return (
         item["namespace"],
         item["name"],
-        item["state"],
+        f"{item['state']} (unstable)" if _is_unstable(item) else item["state"],
         "yes" if item["ready"] else "no",
         f"{item['rows_out']:,}",
         "" if item["lag"] is None else f"{item['lag']:,}",
         str(item["restarts"]),
         _age(item["state_since"]),
-        _first_line(item["error"] or item["reason"] or ""),
+        _first_line(_why(item)),
     )
 
 
 def _first_line(text: str) -> str:
     first, *others = text.splitlines() or [""]
     return f"{first} …" if others else first
+
+
+def _is_unstable(item: dict[str, Any]) -> bool:
+    """Whether a pipeline runs that has failed a moment ago."""
+    return item["state"] == "running" and item["last_error"] is not None
+
+
+def _why(item: dict[str, Any]) -> str:
+    last, attempt = item["last_error"], item["next_attempt_at"]
+    if attempt is not None:
+        return f"next attempt in {_until(attempt)}: {item['error']}"
+    if _is_unstable(item):
+        return f"failed {_age(last['at'])} ago: {last['message']}"
+    return item["error"] or item["reason"] or ""
 
 
 @click.command(epilog=EXIT_CODES)
@@ -102,11 +116,15 @@ def _fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     ready = ", ready" if found["ready"] else ""
     costs = found.get("costs") or {}
     yield "name", f"{found['namespace']}/{found['name']}"
-    yield "state", f"{found['state']}{ready} for {_age(found['state_since'])} (desired: {found['desired']})"
+    unstable = ", unstable" if _is_unstable(found) else ""
+    yield "state", f"{found['state']}{ready}{unstable} for {_age(found['state_since'])} (desired: {found['desired']})"
     yield "reason", found["reason"] or ""
+    last, since = found["last_error"], found["restarts_since"]
     yield "error", found["error"] or ""
-    yield "help", found.get("remedy") or ""
-    yield "restarts", str(found["restarts"])
+    yield "last error", f"{last['message']} ({_age(last['at'])} ago)" if last is not None and not found["error"] else ""
+    yield "help", found["remedy"] or (last["remedy"] if last is not None else "")
+    yield "restarts", f"{found['restarts']} since {since}" if found["restarts"] else "0"
+    yield "next attempt", f"in {_until(found['next_attempt_at'])}" if found["next_attempt_at"] else ""
     yield "rows", ", ".join(f"{count:,} to {sink}" for sink, count in found["rows"].items())
     yield "rows read", _number(found["rows_in"])
     yield "rows/s", _number(costs.get("rows_per_second"))
@@ -133,9 +151,17 @@ def _number(value: float | None) -> str:
 
 
 def _age(moment: str) -> str:
+    return _between(datetime.fromisoformat(moment), datetime.now(UTC))
+
+
+def _until(moment: str) -> str:
+    return _between(datetime.now(UTC), datetime.fromisoformat(moment))
+
+
+def _between(earlier: datetime, later: datetime) -> str:
     from streamling.cli.watch import duration
 
-    return duration(max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()))
+    return duration(max(0.0, (later - earlier).total_seconds()))
 
 
 @click.command(epilog=EXIT_CODES)

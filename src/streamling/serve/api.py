@@ -24,6 +24,7 @@ from streamling.serve.model import PipelineKey, Specification
 from streamling.serve.observation import add_observation_routes
 from streamling.serve.preview import DefinitionPreviews
 from streamling.serve.schemas import (
+    AccessObject,
     AuditList,
     AuditObject,
     DefinitionBody,
@@ -103,6 +104,11 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
         events = await previews.open(principal.name, checked, limits)
         await slow.run(principal, partial(audit.record, "preview", principal.name, PipelineKey("", "")))
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+    @router.get("/access", tags=["access"])
+    def get_access(principal: Viewer) -> AccessObject:
+        """Who the token of the request belongs to, and what it may do."""
+        return AccessObject(name=principal.name, role=principal.role, namespaces=list(principal.namespaces))
 
     @router.get("/secrets", tags=["secrets"])
     def list_secrets(principal: GlobalAdmin) -> SecretList:

@@ -23,12 +23,12 @@ from streamling.serve.problems import problem_objects
 from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import PipelineSpec
-from streamling.serve.schemas import Costs, PipelineObject, PipelineSummary, ProblemObject
+from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary, ProblemObject
 from streamling.serve.stored_topology import stored_topology
 from streamling.telemetry.log_book import LogBook
 
 #: fields of a pipeline that the reconciler knows
-_OF_STATE = ("state", "reason", "error", "remedy", "failed_node", "ready", "restarts")
+_OF_STATE = ("state", "reason", "error", "remedy", "ready", "restarts")
 
 
 class ControlPlane:
@@ -97,13 +97,18 @@ class ControlPlane:
     def _fields(self, record: PipelineRecord) -> dict[str, Any]:
         key = record.key
         actual, measures = self._reconciler.actual(key), self._reconciler.measure(key)
+        failure = actual.last_failure
         same = ("namespace", "name", "desired", "generation", "etag", "size", "isolation", "managed_by")
         return {
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
             **{name: getattr(actual, name) for name in _OF_STATE},
             "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "stale": self.catalogue.is_stale,
-            "state_since": datetime.fromtimestamp(actual.since, UTC),
+            "state_since": _moment(actual.since),
+            "last_error": None if failure is None else LastError(**{**vars(failure), "at": _moment(failure.at)}),
+            "restarts_since": None if actual.restarts_since is None else _moment(actual.restarts_since),
+            # one that waits longer, as `reason` says, has no known time
+            "next_attempt_at": _moment(retry_at) if (retry_at := actual.retry_at or 0) > time.time() else None,
             "rows": measures.rows,
             "rows_out": measures.rows_out,
             "dead_letters": measures.dead_letters,
@@ -161,3 +166,7 @@ class ControlPlane:
                 f"the checkpoint of '{key}' was not complete within {timeout:g} s",
                 "a sink may be slow or unavailable: see the logs of the pipeline",
             )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

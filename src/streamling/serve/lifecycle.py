@@ -19,6 +19,8 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
 _STABLE_SECONDS = 60.0
 #: A suspect waits this long for the starts of pipelines that are not: its trial may interrupt them.
 _SETTLE_SECONDS = 15.0
+#: After running for this long, with a checkpoint, a failure is history: people who look later need not know it.
+_FORGET_SECONDS = 600.0
 
 
 class State(StrEnum):
@@ -63,6 +65,17 @@ class Wish:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """Why a pipeline ended."""
+
+    message: str
+    remedy: str = ""
+    #: the node that failed; empty if it is none, or not known
+    node: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
 class Actual:
     """What is known about a pipeline."""
 
@@ -74,10 +87,11 @@ class Actual:
     reason: str = ""
     error: str = ""
     remedy: str = ""
-    #: the node that failed; empty if it is none, or not known
-    failed_node: str = ""
-    #: restarts after failures since the server started
+    #: kept while the pipeline runs again, until it has worked for a while or the user starts it
+    last_failure: Failure | None = None
+    #: restarts after failures since the user, or the server, started it, and when that was
     restarts: int = 0
+    restarts_since: float | None = None
     #: failures in a row
     failures: int = 0
     #: when a failed pipeline is started again
@@ -100,17 +114,24 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
         return actual
     if report.phase is Phase.RUNNING:
         if actual.state is State.STARTING:
-            actual = replace(actual.moved(State.RUNNING, now), error="", remedy="", failed_node="")
+            actual = replace(actual.moved(State.RUNNING, now), error="", remedy="")
         if report.proven or _is_stable(actual, now):
             actual = replace(actual, suspicions=0)
+        if report.ready and actual.state is State.RUNNING and now - actual.since >= _FORGET_SECONDS:
+            actual = replace(actual, last_failure=None)
         return replace(actual, ready=report.ready and actual.state is State.RUNNING, reason=report.reason)
     if report.phase is Phase.STOPPING:
         return replace(actual, ready=False, reason=report.reason)
-    return _ended(actual, report, now, chance)
+    ended = _ended(actual, report, now, chance)
+    return _failed(ended, ended.error, ended.remedy, report.node, now) if ended.error else ended
+
+
+def _failed(actual: Actual, error: str, remedy: str, node: str, now: float) -> Actual:
+    return replace(actual, error=error, remedy=remedy, last_failure=Failure(error, remedy, node, now))
 
 
 def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
-    failure = replace(actual, error=report.error, remedy=report.remedy, failed_node=report.node)
+    failure = replace(actual, error=report.error, remedy=report.remedy)
     if report.jvm_death is not None and actual.state in (State.STARTING, State.RUNNING):
         return _lost_jvm(failure, report.jvm_death, now, chance)
     if actual.state is State.PAUSING:
@@ -123,7 +144,7 @@ def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
         return failure.moved(State.FAILED, now, "the error does not go away by itself")
     failures = 1 if _is_stable(actual, now) else actual.failures + 1
     pause = restart_pause(failures, chance)
-    waiting = failure.moved(State.RESTARTING, now, f"failure {failures}, the next start is in {pause:.0f} s")
+    waiting = failure.moved(State.RESTARTING, now, f"failure {failures} in a row")
     return replace(waiting, failures=failures, retry_at=now + pause)
 
 
@@ -199,7 +220,7 @@ def decide(wish: Wish, actual: Actual, now: float, may_start: bool = True) -> tu
 
 def _start(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
     if wish.problem:
-        failed = replace(actual.moved(State.FAILED, now, "the file cannot be used"), error=wish.problem)
+        failed = _failed(actual.moved(State.FAILED, now, "the file cannot be used"), wish.problem, "", "", now)
         return Action.NOTHING, replace(failed, revision=wish.revision)
     is_new = actual.revision != wish.revision or actual.state is State.PAUSED
     if not is_new and actual.state in (State.FAILED, State.FINISHED):
@@ -210,7 +231,9 @@ def _start(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
     started = replace(actual.moved(State.STARTING, now), revision=wish.revision, restarts=restarts)
     if wish.has_own_jvm:
         started = replace(started, suspicions=0)
-    return Action.LOAD, replace(started, failures=0, error="", remedy="", failed_node="") if is_new else started
+    if is_new:
+        started = replace(started, failures=0, error="", remedy="", last_failure=None, restarts=0, restarts_since=now)
+    return Action.LOAD, started
 
 
 def restart_pause(failures: int, chance: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from streamling.serve.config import Role
 from streamling.serve.lifecycle import State
 from streamling.serve.model import DEFAULT_NAMESPACE, DesiredState, Isolation, ManagedBy, Size, Specification
 
@@ -64,6 +65,17 @@ class Costs(BaseModel):
     cpu_seconds: float | None = None
 
 
+class LastError(BaseModel):
+    """Why a pipeline ended the last time. It is forgotten when the pipeline has run for ten minutes and stored a
+    checkpoint, and when it is changed, restarted or resumed."""
+
+    message: str
+    remedy: str
+    #: the node that failed, if one did
+    node: str
+    at: datetime
+
+
 class PipelineSummary(BaseModel):
     """A pipeline in a list."""
 
@@ -78,14 +90,20 @@ class PipelineSummary(BaseModel):
     reason: str
     error: str
     remedy: str
-    failed_node: str
+    #: the error of the last failure, also while the pipeline runs again; see `LastError`
+    last_error: LastError | None
     ready: bool
     generation: int
     etag: str
     size: Size
     isolation: Isolation
     managed_by: ManagedBy
+    #: restarts after failures, since `restarts_since`
     restarts: int
+    #: when the user, or the server, started this version
+    restarts_since: datetime | None
+    #: when a pipeline that is `restarting` is started again
+    next_attempt_at: datetime | None
     created_at: datetime
     updated_at: datetime
     state_since: datetime
@@ -126,6 +144,15 @@ class Verdict(BaseModel):
 
     is_valid: bool
     problems: list[ProblemObject]
+
+
+class AccessObject(BaseModel):
+    """A token: its name, and what it may do."""
+
+    name: str
+    role: Role
+    #: `*` stands for all of them
+    namespaces: list[str]
 
 
 class AuditObject(BaseModel):

@@ -27,6 +27,7 @@ def stored_topology(
     nodes = sketch_pipeline(definition, file)
     counts = RunCounts(Counts()) if last is None else last[1]
     failed = _failed_node(actual, nodes)
+    targets = {node.dead_letters for node in nodes}
     error = {"node": failed, "message": actual.error, "remedy": actual.remedy or None} if actual.error else None
     return {
         "pipeline": key.name,
@@ -39,7 +40,9 @@ def stored_topology(
         "checkpoint_age_s": None,
         "memory": None,
         "error": error,
-        "nodes": [_node(node, file, actual, failed, counts.nodes.get(node.name)) for node in nodes],
+        "nodes": [
+            _node(node, file, actual, failed, counts.nodes.get(node.name), node.name in targets) for node in nodes
+        ],
         "edges": [edge for node in nodes for edge in _edges(node)],
         "history": {},
     }
@@ -50,10 +53,18 @@ def _failed_node(actual: Actual, nodes: Sequence[SketchedNode]) -> str | None:
     if not actual.error:
         return None
     place = _PLACE.match(actual.error)
-    return actual.failed_node or (node_at_line(nodes, int(place[1])) if place is not None else None)
+    named = actual.last_failure.node if actual.last_failure is not None else ""
+    return named or (node_at_line(nodes, int(place[1])) if place is not None else None)
 
 
-def _node(node: SketchedNode, file: str, actual: Actual, failed: str | None, counts: Counts | None) -> dict[str, Any]:
+def _node(
+    node: SketchedNode,
+    file: str,
+    actual: Actual,
+    failed: str | None,
+    counts: Counts | None,
+    takes_dead_letters: bool,
+) -> dict[str, Any]:
     is_failed = node.name == failed
     return {
         "name": node.name,
@@ -67,6 +78,7 @@ def _node(node: SketchedNode, file: str, actual: Actual, failed: str | None, cou
         "rate_in": None,
         "rate_out": None,
         "status": "failed" if is_failed else _STATUS.get(actual.state, actual.state.value),
+        "takes_dead_letters": takes_dead_letters,
         "status_reason": actual.error if is_failed else "",
         "description": "",
         "schema": [],

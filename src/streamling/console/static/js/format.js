@@ -31,16 +31,23 @@ export const milliseconds = (value) => (value === null || value === undefined ? 
 
 export const since = (iso) => (iso ? duration(Math.max(0, (Date.now() - Date.parse(iso)) / 1000)) : "–");
 
+export const until = (iso) => duration(Math.max(0, (Date.parse(iso) - Date.now()) / 1000));
+
 export function clock(iso) {
   if (!iso) return "–";
   const time = new Date(iso);
   return Number.isNaN(time.getTime()) ? String(iso) : time.toLocaleTimeString("en-GB");
 }
 
+export function dateAndTime(iso) {
+  const time = new Date(iso);
+  return Number.isNaN(time.getTime()) ? String(iso) : `${time.toLocaleDateString("en-CA")} ${time.toLocaleTimeString("en-GB")}`;
+}
+
 export const megabytes = (value) =>
   value === null || value === undefined ? "–" : value >= 1024 ? `${(value / 1024).toFixed(1)} GB` : `${Math.round(value)} MB`;
 
-export const percent = (share) => `${Math.round((share ?? 0) * 100)} %`;
+export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`);
 
 // A value of a row as one line of text.
 export function cell(value) {

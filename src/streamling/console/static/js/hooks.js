@@ -46,9 +46,9 @@ export function useEvents(path, onEvent) {
   const latest = useRef(onEvent);
   latest.current = onEvent;
   useEffect(() => {
+    setStatus({ state: path === null ? "closed" : "connecting" });
     if (!visible || path === null) return undefined;
     const stop = new AbortController();
-    setStatus({ state: "connecting" });
     followEvents(path, (name, data) => latest.current(name, data), setStatus, stop.signal);
     return () => stop.abort();
   }, [visible, path]);
@@ -64,6 +64,16 @@ export function useMedia(query) {
     return () => media.removeEventListener("change", update);
   }, [query]);
   return matches;
+}
+
+// The current time in milliseconds, again every `seconds`.
+export function useNow(seconds) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), seconds * 1000);
+    return () => clearInterval(timer);
+  }, [seconds]);
+  return now;
 }
 
 // Width of an element, as it changes.

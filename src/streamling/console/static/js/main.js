@@ -1,3 +1,4 @@
+import { readAccess, useAccess } from "./access.js";
 import { get, token } from "./api.js";
 import { TokenScreen } from "./dialogs.js";
 import { forgetDrafts } from "./editor/draft.js";
@@ -20,13 +21,17 @@ function ThemeButton() {
   return html`<${Button} icon="theme" kind="quiet" label="Theme: ${THEME_NAMES[theme]}" onClick=${change} />`;
 }
 
+const PAGES = [["home", "#/", "Pipelines", "viewer"], ["new", "#/new", "New pipeline", "operator"],
+  ["secrets", "#/secrets", "Secrets", "admin"], ["audit", "#/audit", "Audit", "admin"]];
+
 function Header({ isFleet, screen, onForget }) {
+  const access = useAccess();
   return html`<header class="top">
     <a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to content</a>
     <a class="brand" href="#/"><img src="icon.svg" alt="" width="24" height="24" />Streamling</a>
     ${isFleet && html`<nav aria-label="Main">
-      <a href="#/" aria-current=${screen === "home" ? "page" : undefined}>Pipelines</a>
-      <a href="#/new" aria-current=${screen === "new" ? "page" : undefined}>New pipeline</a>
+      ${PAGES.filter(([key, , , role]) => access.may(role) && (key !== "secrets" || access.isGlobal)).map(([key, href, text]) => html`<a key=${key} href=${href}
+        aria-current=${screen === key ? "page" : undefined}>${text}</a>`)}
     </nav>`}
     <div class="top-end">
       ${token.get() && html`<${Button} icon="key" kind="quiet" label="Forget the token" onClick=${onForget} />`}
@@ -45,6 +50,8 @@ function lazy(load) {
 }
 
 const EditorScreen = lazy(() => import("./editor/screen.js").then((module) => module.DefinitionScreen));
+const SecretsScreen = lazy(() => import("./settings/secrets.js").then((module) => module.SecretsScreen));
+const AuditScreen = lazy(() => import("./settings/audit.js").then((module) => module.AuditScreen));
 const PipelineScreen = lazy(() => import("./pipeline/screen.js").then((module) => module.PipelineScreen));
 
 function Screen({ settings, route }) {
@@ -53,7 +60,9 @@ function Screen({ settings, route }) {
   switch (route.screen) {
     case "home": return html`<${FleetScreen} />`;
     case "new": return html`<${EditorScreen} key="new" />`;
-    case "edit": return html`<${EditorScreen} key=${location.hash} pipeline=${pipeline} />`;
+    case "edit": return html`<${EditorScreen} key=${location.hash} pipeline=${pipeline} at=${route.at} />`;
+    case "secrets": return html`<${SecretsScreen} />`;
+    case "audit": return html`<${AuditScreen} />`;
     case "pipeline": return html`<${PipelineScreen} key=${location.hash} base=${pipelineApi(pipeline)} pipeline=${pipeline} />`;
     default: return html`<${Empty} title="This page does not exist"><a href="#/">Show all pipelines</a><//>`;
   }
@@ -68,6 +77,7 @@ function App() {
   const isFirst = useRef(true);
   useEffect(() => { get("settings.json").then(setSettings, setFailure); }, []);
   useEffect(() => token.onMissing(() => setAsksToken(true)), []);
+  useEffect(() => { if (settings?.view === "fleet" && !asksToken) readAccess(); }, [settings, asksToken]);
   useEffect(() => {
     if (!isFirst.current) main.current?.focus({ preventScroll: true });
     isFirst.current = false;

@@ -4,17 +4,26 @@ import { useEffect, useState } from "./ui.js";
 const ROUTES = [
   [/^\/?$/, "home", []],
   [/^\/new$/, "new", []],
+  [/^\/secrets$/, "secrets", []],
+  [/^\/audit$/, "audit", []],
   [/^\/pipelines\/([^/]+)\/([^/]+)$/, "pipeline", ["namespace", "name"]],
   [/^\/pipelines\/([^/]+)\/([^/]+)\/edit$/, "edit", ["namespace", "name"]],
 ];
 
 function current() {
-  const path = location.hash.slice(1).split("?")[0];
+  const [path, query] = location.hash.slice(1).split("?");
+  const at = placeIn(new URLSearchParams(query));
   for (const [pattern, screen, names] of ROUTES) {
     const match = pattern.exec(path);
-    if (match) return { screen, ...Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1])])) };
+    if (match) return { screen, at, ...Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1])])) };
   }
   return { screen: "unknown" };
+}
+
+// The place in a pipeline file that an address names.
+function placeIn(query) {
+  const [line, column] = [Number(query.get("line")), Number(query.get("column") ?? 1)];
+  return line > 0 ? { line, column: column || 1 } : null;
 }
 
 // The address that is shown. Entries of the history are numbered, so that leaving them in either direction can be undone.

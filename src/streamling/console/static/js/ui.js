@@ -22,6 +22,9 @@ const PATHS = {
   source: "M2 3h12v2.5H2zm0 4h8v2H2zm0 3.5h12V13H2z",
   transform: "m8 1.5 6.5 6.5L8 14.5 1.5 8zM8 5 5 8l3 3 3-3z",
   sink: "M7 1.5h2v6h3L8 12 4 7.5h3zM2 12.5h12v2H2z",
+  plus: "M7 2h2v5h5v2H9v5H7V9H2V7h5z",
+  minus: "M2 7h12v2H2z",
+  fit: "M2 2h4.5v1.5h-3v3H2zM9.5 2H14v4.5h-1.5v-3h-3zM2 9.5h1.5v3h3V14H2zM12.5 9.5H14V14H9.5v-1.5h3z",
   key: "M10.5 2a3.5 3.5 0 1 1-3.3 4.7H1.5v2.5H3v1.5h2V9.2h2.2A3.5 3.5 0 0 1 10.5 2zm.5 2.5a1 1 0 1 0 0 2 1 1 0 0 0 0-2z",
 };
 
@@ -32,7 +35,7 @@ export function Icon({ name }) {
 // Every state has a shape of its own: colour alone is not enough.
 const STATES = {
   running: ["good", "running"], finished: ["good", "finished"], ok: ["good", "running"], complete: ["good", "finished"],
-  failed: ["bad", "failed"], blocked: ["warn", "blocked"], retrying: ["warn", "retry"], restarting: ["warn", "retry"],
+  "running, unstable": ["warn", "blocked"], failed: ["bad", "failed"], blocked: ["warn", "blocked"], retrying: ["warn", "retry"], restarting: ["warn", "retry"],
   paused: ["idle", "paused"], pausing: ["idle", "paused"], starved: ["cool", "starved"],
 };
 
@@ -52,11 +55,12 @@ export function Empty({ title, children }) {
   return html`<div class="empty"><p class="empty-title">${title}</p><div class="empty-text">${children}</div></div>`;
 }
 
-export function ErrorBox({ error, title }) {
+// `text`: the message with links in it
+export function ErrorBox({ error, title, text = error.message, children }) {
   return html`<div class="error-box" role="alert">
     <p><${Icon} name="failed" /><strong>${title ?? "Error"}</strong></p>
-    <p class="error-message">${error.message}</p>
-    ${error.remedy && html`<p class="remedy"><strong>What to do:</strong> ${error.remedy}</p>`}
+    <p class="error-message ${error.message.includes("\n") ? "code" : ""}">${text}</p>
+    ${error.remedy && html`<p class="remedy"><strong>What to do:</strong> ${error.remedy}</p>`}${children}
   </div>`;
 }
 

@@ -44,8 +44,11 @@ function mount(holder, doc, extensions) {
   return new cm.EditorView({ state: cm.EditorState.create({ doc, extensions }), root, parent: root });
 }
 
-export function createViewer(holder, { text, language, label }) {
-  return mount(holder, text, [common(language, label), cm.EditorState.readOnly.of(true), cm.EditorView.lineWrapping]);
+// `at`: the place that is shown first
+export function createViewer(holder, { text, language, label, at }) {
+  const view = mount(holder, text, [common(language, label), cm.EditorState.readOnly.of(true), cm.EditorView.lineWrapping]);
+  if (at) goTo(view, at);
+  return view;
 }
 
 // `schema`: a promise of the JSON Schema, which arrives while the user looks at the page

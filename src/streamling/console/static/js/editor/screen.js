@@ -87,7 +87,7 @@ async function save(draft, isNew) {
 const LEAVE = { title: "Leave without saving?", text: "Your changes are lost.", action: "Leave without saving" };
 const REPLACE = { title: "Replace your text?", text: "The template replaces the text in the editor. Ctrl+Z in the editor brings it back.", action: "Replace the text" };
 
-function Form({ original, isNew }) {
+function Form({ original, isNew, at }) {
   const [question, setQuestion] = useState(null);
   const ask = (about, onConfirm) => setQuestion({ ...about, onConfirm: () => { setQuestion(null); onConfirm(); } });
   const { draft, base, isRestored, forget, change, startFrom } = useDraft(
@@ -96,6 +96,7 @@ function Form({ original, isNew }) {
   const [isSaving, setSaving] = useState(false);
   const [preview, startPreview, stopPreview] = usePreview();
   const [holder, view] = useEditor(draft.definition, (definition) => change({ definition }));
+  useEffect(() => { if (at) goTo(view.current, at); }, []);
   const result = useProblems(draft.definition);
   useEffect(() => { if (view.current && result.problems) showProblems(view.current, result.problems); }, [result]);
   const submit = async (event) => {
@@ -133,7 +134,8 @@ function Form({ original, isNew }) {
   ${question && html`<${ConfirmDialog} ...${question} onClose=${() => setQuestion(null)} />`}`;
 }
 
-export function DefinitionScreen({ pipeline }) {
+// `at`: the place in the file that is shown first
+export function DefinitionScreen({ pipeline, at }) {
   const [original, setOriginal] = useState(pipeline ? null : NEW);
   const [failure, setFailure] = useState(null);
   useEffect(() => {
@@ -143,5 +145,5 @@ export function DefinitionScreen({ pipeline }) {
   if (failure) return html`<${ErrorBox} error=${failure} title="The pipeline cannot be read" />`;
   if (!original) return html`<p class="loading">Loading …</p>`;
   return html`<div class="title-row"><div>${pipeline && html`<nav class="crumbs" aria-label="Path"><a href="#/">Pipelines</a> / ${pipeline.namespace} / <a href=${pipelineLink(pipeline)}>${pipeline.name}</a></nav>`}
-    <h1>${pipeline ? `Edit ${pipeline.name}` : "New pipeline"}</h1></div></div><${Form} original=${original} isNew=${!pipeline} />`;
+    <h1>${pipeline ? `Edit ${pipeline.name}` : "New pipeline"}</h1></div></div><${Form} original=${original} isNew=${!pipeline} at=${at} />`;
 }

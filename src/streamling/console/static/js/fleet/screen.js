@@ -1,4 +1,6 @@
+import { useAccess } from "../access.js";
 import { useActions } from "../actions.js";
+import { AsOf } from "../as_of.js";
 import { count, rate } from "../format.js";
 import { useVisible } from "../hooks.js";
 import { Empty, ErrorBox, html, Icon, useEffect, useRef, useState } from "../ui.js";
@@ -38,6 +40,7 @@ function Filters({ filter, change, counts, namespaces }) {
 
 export function FleetScreen() {
   const fleet = useFleet();
+  const mayChange = useAccess().may("operator");
   const [filter, setFilter] = useState({ text: "", group: "all", namespace: "", sort: "name" });
   const [act, dialog] = useActions({ onDone: () => fleet.refresh(), onDeleted: () => fleet.refresh() });
   const change = (part) => setFilter((known) => ({ ...known, ...part }));
@@ -50,14 +53,15 @@ export function FleetScreen() {
   return html`<div class="fleet">
     <div class="title-row"><h1>Pipelines</h1>
       <p class="muted" aria-live="off">${isLoaded ? `${count(all.length)} in total, ${rate(total)} rows delivered` : "Loading …"}</p>
-      <a class="button primary" href="#/new">New pipeline</a></div>
+      ${fleet.error && html`<${AsOf} at=${fleet.read} />`}
+      ${mayChange && html`<a class="button primary" href="#/new">New pipeline</a>`}</div>
     ${fleet.error && html`<${ErrorBox} error=${fleet.error} title="The list cannot be updated" />`}
     <${Filters} filter=${filter} change=${change} counts=${countByGroup(all)} namespaces=${namespaces} />
     ${shown.length > 0 && html`<${FleetTable} pipelines=${shown} history=${fleet.history} sort=${filter.sort}
       onSort=${(sort) => change({ sort })} act=${act} />`}
     ${fleet.isComplete && all.length === 0 && html`<${Empty} title="There are no pipelines yet">
       <p>Create one from a template or paste a pipeline file. Files in the folder of <code>serve --dir</code> appear here too.</p>
-      <a class="button primary" href="#/new">New pipeline</a><//>`}
+      ${mayChange && html`<a class="button primary" href="#/new">New pipeline</a>`}<//>`}
     ${all.length > 0 && shown.length === 0 && html`<${Empty} title="No pipeline matches">
       <p>Change the search text or the filters.</p>
       <button type="button" class="button" onClick=${() => change({ text: "", group: "all", namespace: "" })}>Show all</button><//>`}

@@ -11,6 +11,8 @@ export class FleetStore {
     this.pipelines = new Map();
     this.history = new Map();
     this.error = null;
+    // when the whole list was read last, in milliseconds
+    this.read = 0;
     this.isComplete = false;
     this.onChange = onChange;
   }
@@ -62,6 +64,7 @@ export class FleetStore {
       if (!seen.has(key)) { this.pipelines.delete(key); this.history.delete(key); }
     }
     this.isComplete = true;
+    this.read = Date.now();
   }
 }
 

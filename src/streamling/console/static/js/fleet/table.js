@@ -1,9 +1,11 @@
 // A table that draws only the rows on the screen.
+import { useAccess } from "../access.js";
 import { isPaused } from "../actions.js";
-import { count, rate, since } from "../format.js";
+import { clock, count, rate, since, until } from "../format.js";
 import { useMedia } from "../hooks.js";
 import { pipelineLink } from "../router.js";
 import { Button, html, StateBadge, useEffect, useRef, useState } from "../ui.js";
+import { isUnstable, shownState } from "./selection.js";
 import { Sparkline } from "./sparkline.js";
 import { keyOf } from "./store.js";
 
@@ -34,27 +36,38 @@ function useWindow(element, total, height) {
   return range;
 }
 
-function Row({ pipeline, values, top, index, act }) {
+// What the list says about a failure: of a pipeline that runs again, how long ago that was.
+function errorOf(pipeline) {
+  if (pipeline.next_attempt_at) return `next attempt in ${until(pipeline.next_attempt_at)}: ${pipeline.error}`;
+  if (isUnstable(pipeline)) return `failed ${since(pipeline.last_error.at)} ago: ${pipeline.last_error.message}`;
+  return pipeline.error || pipeline.reason;
+}
+
+function Row({ pipeline, values, top, index, act, mayChange }) {
   const paused = isPaused(pipeline);
   const cannotChange = pipeline.managed_by === "dir";
   const { name } = pipeline;
+  const isRunning = pipeline.state === "running";
   return html`<div role="row" class="fleet-row" aria-rowindex=${index + 2} style=${{ transform: `translateY(${top}px)` }}>
     <div role="cell" class="c-name"><a href=${pipelineLink(pipeline)}>${name}</a><span class="muted">${pipeline.namespace}</span></div>
-    <div role="cell" class="c-state"><${StateBadge} state=${pipeline.state} /><span class="muted small">${since(pipeline.state_since)}</span></div>
-    <div role="cell" class="c-rate number">${rate(pipeline.costs?.rows_per_second)}</div>
+    <div role="cell" class="c-state"><${StateBadge} state=${shownState(pipeline)} />
+      <span class="muted small">${since(pipeline.state_since)}${pipeline.restarts > 0 && `, ${pipeline.restarts} ${pipeline.restarts === 1 ? "restart" : "restarts"}`}</span></div>
+    <div role="cell" class="c-rate number">${rate(isRunning ? pipeline.costs?.rows_per_second : null)}</div>
     <div role="cell" class="c-spark"><${Sparkline} values=${values} /></div>
-    <div role="cell" class="c-lag number">${count(pipeline.lag)}</div>
-    <div role="cell" class="c-error" title=${pipeline.error || pipeline.reason}>${pipeline.error || pipeline.reason}</div>
-    <div role="cell" class="c-actions">
+    <div role="cell" class="c-lag number">${count(pipeline.lag)}${!isRunning && pipeline.lag !== null
+      && html`<span class="muted small">${" "}as of ${clock(pipeline.state_since)}</span>`}</div>
+    <div role="cell" class="c-error" title=${errorOf(pipeline)}>${errorOf(pipeline)}</div>
+    <div role="cell" class="c-actions">${mayChange && html`
       <${Button} icon=${paused ? "play" : "paused"} kind="quiet" label="${paused ? "Resume" : "Pause"} ${name}"
         disabled=${cannotChange} onClick=${() => act(paused ? "resume" : "pause", pipeline)} />
       <${Button} icon="retry" kind="quiet" label="Restart ${name}" onClick=${() => act("restart", pipeline)} />
-      <${Button} icon="trash" kind="quiet" label="Delete ${name}" disabled=${cannotChange} onClick=${() => act("delete", pipeline)} />
+      <${Button} icon="trash" kind="quiet" label="Delete ${name}" disabled=${cannotChange} onClick=${() => act("delete", pipeline)} />`}
     </div>
   </div>`;
 }
 
 export function FleetTable({ pipelines, history, sort, onSort, act }) {
+  const mayChange = useAccess().may("operator");
   const height = useMedia("(max-width: 720px)") ? CARD : ROW;
   const body = useRef();
   const [first, last] = useWindow(body, pipelines.length, height);
@@ -65,7 +78,7 @@ export function FleetTable({ pipelines, history, sort, onSort, act }) {
         ${sortable ? html`<button type="button" class="sort" onClick=${() => onSort(key)}>${text}</button>` : text}</div>`)}
     </div></div>
     <div role="rowgroup" class="fleet-body" ref=${body} style=${{ height: `${pipelines.length * height}px` }}>
-      ${pipelines.slice(first, last).map((pipeline, offset) => html`<${Row} key=${keyOf(pipeline)} pipeline=${pipeline} act=${act}
+      ${pipelines.slice(first, last).map((pipeline, offset) => html`<${Row} key=${keyOf(pipeline)} pipeline=${pipeline} act=${act} mayChange=${mayChange}
         index=${first + offset} values=${history.get(keyOf(pipeline))} top=${(first + offset) * height} />`)}
     </div>
   </div>`;

@@ -1,9 +1,10 @@
-// A line chart over the last two minutes. The numbers are also in the page as text.
+// A line chart over the last minutes. The newest numbers are also in the page as text.
 import uPlot from "../../vendor/uplot.js";
 import { html, useEffect, useRef, useState } from "../ui.js";
 import { useWidth } from "../hooks.js";
 
 const HEIGHT = 168;
+const MARKS = [60, 300, 900];
 
 // Custom properties with light-dark() are resolved when an element uses them.
 function color(name) {
@@ -15,13 +16,13 @@ function color(name) {
   return found;
 }
 
-function options(width, series, format) {
+function options(width, series, format, minutes) {
   const axis = { stroke: color("muted"), grid: { stroke: color("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width, height: HEIGHT, legend: { show: false }, cursor: { drag: { x: false, y: false } }, padding: [12, 20, 0, 0],
-    scales: { x: { time: false }, y: { range: (chart, low, high) => [0, Math.max(high * 1.1, 10)] } },
+    scales: { x: { time: false, range: [-minutes * 60, 0] }, y: { range: (chart, low, high) => [0, Math.max(high * 1.1, 10)] } },
     axes: [
-      { ...axis, size: 28, values: (chart, marks) => marks.map((mark) => (mark === 0 ? "now" : `${mark} s`)) },
+      { ...axis, size: 28, incrs: MARKS, values: (chart, marks) => marks.map((mark) => (mark === 0 ? "now" : `${mark / 60} min`)) },
       { ...axis, size: 56, values: (chart, marks) => marks.map((mark) => format(mark)) },
     ],
     series: [{}, ...series.map(({ label, tone, dash }) => ({ label, stroke: color(tone), width: 2, dash, points: { show: false } }))],
@@ -40,30 +41,28 @@ function useTheme() {
   return version;
 }
 
-// `series`: [{label, tone, dash, values}]
-function Lines({ series, interval, format }) {
+// `series`: [{label, tone, dash, values}], with one value for each of `times`, in seconds before now
+function Lines({ series, times, minutes, format }) {
   const holder = useRef();
   const chart = useRef();
   const width = useWidth(holder);
   const theme = useTheme();
-  const length = Math.max(...series.map(({ values }) => values.length), 1);
-  const times = Array.from({ length }, (_, index) => (index - length + 1) * interval);
-  const padded = series.map(({ values }) => [...Array(length - values.length).fill(null), ...values]);
+  const data = [times, ...series.map(({ values }) => values)];
   useEffect(() => {
     if (!width) return undefined;
-    chart.current = new uPlot(options(width, series, format), [times, ...padded], holder.current);
+    chart.current = new uPlot(options(width, series, format, minutes), data, holder.current);
     return () => chart.current.destroy();
-  }, [width, theme]);
-  useEffect(() => { if (width) chart.current.setData([times, ...padded]); });
+  }, [width, theme, minutes]);
+  useEffect(() => { if (width) chart.current.setData(data); });
   return html`<div class="chart-area" ref=${holder} aria-hidden="true" />`;
 }
 
-export function Chart({ title, series, interval = 1, format, empty }) {
+export function Chart({ title, series, times, minutes, format, empty }) {
   const isKnown = series.some(({ values }) => values.some((value) => value !== null));
   return html`<figure class="chart card">
     <figcaption><h3>${title}</h3>${series.map(({ label, tone, dash, values }) => html`<span key=${label} class="chart-key">
       <svg width="18" height="8" aria-hidden="true"><line x1="1" x2="17" y1="4" y2="4" class="tone-${tone}" stroke-dasharray=${dash?.join(" ")} /></svg>
       ${label} <strong class="number">${format(values.at(-1) ?? null)}</strong></span>`)}</figcaption>
-    ${isKnown ? html`<${Lines} series=${series} interval=${interval} format=${format} />` : html`<p class="chart-area chart-empty">${empty}</p>`}
+    ${isKnown ? html`<${Lines} series=${series} times=${times} minutes=${minutes} format=${format} />` : html`<p class="chart-area chart-empty">${empty}</p>`}
   </figure>`;
 }

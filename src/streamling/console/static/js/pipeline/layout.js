@@ -13,7 +13,7 @@ export function layoutOf(nodes, edges, isNarrow) {
   graph.setGraph({ rankdir: isNarrow ? "TB" : "LR", nodesep: isNarrow ? 20 : 28, ranksep: isNarrow ? 44 : 36, marginx: MARGIN, marginy: MARGIN });
   graph.setDefaultEdgeLabel(() => ({}));
   nodes.forEach((node) => graph.setNode(node.name, { ...size }));
-  edges.forEach((edge) => graph.setEdge(edge.from, edge.to, { width: 64, height: 16, labelpos: "c" }));
+  edges.forEach((edge) => graph.setEdge(edge.from, edge.to, { width: edge.kind === "rejected" ? 112 : 64, height: 16, labelpos: "c" }));
   layout(graph);
   const { width = 0, height = 0 } = graph.graph();
   return {
