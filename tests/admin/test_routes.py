@@ -67,6 +67,19 @@ def test_topology_and_epochs(served):
     eventually(lambda: len(api.ask("/admin/epochs")[1]) > 2)
 
 
+def test_the_history_of_a_run_and_of_its_nodes(served):
+    _, api = served
+    for query, length in (("", 360), ("?minutes=5", 30), ("?minutes=5&node=high", 30)):
+        status, history = api.ask(f"/admin/history{query}")
+        assert (status, history["interval_s"], len(history["rate_in"]), len(history["lag"])) == (
+            200,
+            10.0,
+            length,
+            length,
+        )
+    assert api.ask("/admin/history?minutes=0")[0] == 400
+
+
 def test_events_of_the_topology(served):
     _, api = served
     with api.open("/admin/topology/events") as response:

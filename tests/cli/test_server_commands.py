@@ -164,16 +164,15 @@ def test_waiting_ends_with_the_error_of_a_pipeline_that_fails(fleet: Project, se
     assert "sql transform 'large'" in fleet.call("describe", "orders").out
 
 
-def test_a_crash_loop_shows_its_error_its_restarts_and_its_next_attempt(fleet: Project) -> None:
-    """Nothing listens where Kafka is by default."""
-    source = "{type: kafka, topic: orders, data_format: json, schema: {id: int64}, primary_key: id}"
-    fleet.write("orders.yaml", f"sources: {{orders: {source}}}\nsinks: {{out: {{type: blackhole, from: orders}}}}")
+def test_a_crash_loop_shows_its_error_its_restarts_and_its_next_attempt(fleet: Project, served: Running) -> None:
+    """Nothing listens where Postgres is by default."""
+    fleet.write("orders.yaml", served.pipeline.replace("type: blackhole", "type: postgres, table: t, primary_key: id"))
     fleet.call("apply", "orders.yaml")
-    restarting = r"default +orders +restarting +no +0 +[1-9]\d* +.* next attempt in \d.*: kafka source 'orders': "
+    restarting = r"default +orders +restarting +no +0 +[1-9]\d* +.* next attempt in \d.*: postgres sink 'out': "
     eventually(lambda: re.search(restarting, fleet.call("ls", "--state", "restarting").out))
     found = fleet.call("describe", "orders").out
     assert re.search(r"restarts +[1-9]\d* since 20\d\d-", found), found
-    assert re.search(r"error +kafka source 'orders': ", found), found
+    assert re.search(r"error +postgres sink 'out': ", found), found
 
 
 def test_waiting_has_a_limit(fleet: Project) -> None:

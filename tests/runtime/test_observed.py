@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -67,6 +68,17 @@ def test_the_topology_of_a_running_pipeline(bench):
             ("high", "out", 60),
         ]
         json.dumps(topology)
+
+
+def test_the_history_has_the_rows_of_the_run_and_of_its_nodes(bench):
+    with running(bench) as (_, shown):
+        eventually(lambda: len(bench.ids("out")) == 60)
+        shown.record(time.time())
+        rows = {}
+        for node in (None, "numbers", "high", "out"):
+            history = shown.history(1, node)
+            rows[node] = [round(history[field][0] * history["interval_s"]) for field in ("rate_in", "rate_out")]
+        assert rows == {None: [100, 60], "numbers": [100, 100], "high": [100, 60], "out": [60, 60]}
 
 
 def test_updates_leave_out_what_never_changes(bench):
