@@ -166,7 +166,10 @@ def test_waiting_ends_with_the_error_of_a_pipeline_that_fails(fleet: Project, se
 
 def test_a_crash_loop_shows_its_error_its_restarts_and_its_next_attempt(fleet: Project, served: Running) -> None:
     """Nothing listens where Postgres is by default."""
-    fleet.write("orders.yaml", served.pipeline.replace("type: blackhole", "type: postgres, table: t, primary_key: id"))
+    fleet.write(
+        "orders.yaml",
+        served.pipeline.replace("type: blackhole", "type: postgres, schema: public, table: t, primary_key: id"),
+    )
     fleet.call("apply", "orders.yaml")
     restarting = r"default +orders +restarting +no +0 +[1-9]\d* +.* next attempt in \d.*: postgres sink 'out': "
     eventually(lambda: re.search(restarting, fleet.call("ls", "--state", "restarting").out))
