@@ -192,6 +192,7 @@ class Lane:
             item = self._next()
             if isinstance(item, _End):
                 self._drain()
+                self._work.proceed()
                 return
             if isinstance(item, pa.RecordBatch):
                 for batch in self._rebatcher.add(item, self._clock.now()):
@@ -207,6 +208,7 @@ class Lane:
             due = self._rebatcher.due(self._clock.now())
             if due == 0.0:
                 self._drain()
+                self._work.proceed()
                 due = None
             try:
                 return self._queue.get_nowait()

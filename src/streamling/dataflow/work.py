@@ -88,8 +88,16 @@ class SinkWork:
         self._sink.close()
 
 
+#: Results of a transform wait for further ones until they are this many rows, or the first one is this many seconds old.
+_JOINED_ROWS, _JOINED_SECONDS = 10_000, 0.05
+
+
 class TransformWork:
-    """What the lane of an Arrow transform does."""
+    """What the lane of an Arrow transform does.
+
+    Results for SQL are joined while more input is at hand: a `batch_size` of a few rows makes thousands of results of
+    one batch, and SQL takes milliseconds for each batch, however few rows it has.
+    """
 
     def __init__(
         self,
@@ -110,6 +118,10 @@ class TransformWork:
         self._arriving = InputSchemaTracker(transform.context.input_schema)
         self._outlet = outlet
         self._ports = outlet.ports()
+        self._joins = any(step.wants_frame for step in outlet.steps)
+        #: results that wait for further ones, and when work on the first one began
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_since = 0.0
         self._rows = rows
         self._meter = meter
         for port in self._ports:
@@ -122,17 +134,22 @@ class TransformWork:
     def process(self, batch: pa.RecordBatch) -> None:
         if self._arriving.detect_change(batch.schema):
             self._emit(self._results.drain())
+            self._emit_waiting()
             self._take_up_columns()
+        if not self._waiting:
+            self._waiting_since = time.monotonic()
         self._emit(self._results.add(batch))
 
     def proceed(self) -> None:
         self._emit(self._results.ready())
+        self._emit_waiting()
 
     def alignment_started(self, epoch: int) -> None:
         """A transform has no state."""
 
     def mark(self, epoch: int) -> None:
         self._emit(self._results.drain())
+        self._emit_waiting()
         self._transform.marker(epoch)
         for port in self._ports:
             port.mark(self._lane, epoch)
@@ -161,7 +178,20 @@ class TransformWork:
     def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
         for result in results:
             rows = as_declared(result, self._schema)
-            if rows.num_rows:
-                self._outlet.emit(self._rows(self._lane, rows))
-            else:
+            if not rows.num_rows:
                 self._meter.activity.count_batch(0)
+                continue
+            self._waiting.append(rows)
+            if not self._joins or self._has_waited_enough:
+                self._emit_waiting()
+
+    @property
+    def _has_waited_enough(self) -> bool:
+        rows = sum(batch.num_rows for batch in self._waiting)
+        return rows >= _JOINED_ROWS or time.monotonic() - self._waiting_since >= _JOINED_SECONDS
+
+    def _emit_waiting(self) -> None:
+        if self._waiting:
+            joined = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
+            self._waiting = []
+            self._outlet.emit(self._rows(self._lane, joined))
