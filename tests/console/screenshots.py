@@ -109,7 +109,14 @@ def _fleet(visit: Visit) -> None:
 def _pipeline(visit: Visit) -> Page:
     page = visit.open("#/pipelines/default/orders-to-partner")
     expect(page.locator(".node")).to_have_count(6)
+    page.get_by_text("5 min", exact=True).click()
     page.wait_for_timeout(30_000)  # until the charts have a shape
+    return page
+
+
+def _failed(visit: Visit) -> Page:
+    page = visit.open("#/pipelines/web/clicks")
+    expect(page.locator('[data-node="clicks"]')).to_contain_text("failed")
     return page
 
 
@@ -168,6 +175,7 @@ def _take_all(started: Browser, address: str) -> None:
         _save(visit.page, "node")
         _epochs(visit)
         _save(visit.page, "epochs")
+        _save(_failed(visit), "failed")
         _editor(visit)
         _save(visit.page, "editor")
         _preview(visit)

@@ -474,9 +474,9 @@ def test_the_charts_are_filled_after_a_reload(visit: Visit, fleet: Fleet) -> Non
     page = visit.open("#/pipelines/default/orders")
     charts = page.get_by_role("region", name="Charts")
     expect(charts.locator("canvas").first).to_be_visible()
-    with page.expect_response(re.compile("/history")) as answer:
-        page.reload()
-    assert any(rate for rate in answer.value.json()["rate_in"])
+    path = "/pipelines/default/orders/history"
+    fleet.server.eventually(lambda: any(fleet.operator.get(path).json["rate_in"]))
+    page.reload()
     page.get_by_label("1 h").check(force=True)
     expect(charts.locator("canvas").first).to_be_visible()
     expect(charts).not_to_contain_text("No rows have been counted")
