@@ -151,6 +151,7 @@ def _editor(visit: Visit) -> None:
 
 def _preview(visit: Visit) -> None:
     page = visit.open("#/pipelines/default/orders-to-partner/edit")
+    page.get_by_role("button", name="Leave without saving").click()
     expect(page.get_by_text("No problems found.")).to_be_visible()
     page.get_by_role("button", name="Preview").click()
     preview = page.get_by_role("region", name="Preview")
