@@ -110,6 +110,7 @@ def _pipeline(visit: Visit) -> Page:
     page = visit.open("#/pipelines/default/orders-to-partner")
     expect(page.locator(".node")).to_have_count(6)
     page.get_by_text("5 min", exact=True).click()
+    page.evaluate("scrollTo(0, 0)")
     page.wait_for_timeout(30_000)  # until the charts have a shape
     return page
 
