@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -83,7 +84,7 @@ def started(batching: str, sink: type[Any], **source: Any) -> tuple[PipelineRun,
 def test_results_of_one_batch_are_joined_for_spark() -> None:
     run, batches = started("batch_size: 1", BySpark)
     wait_for_end(run)
-    assert sum(batches, []) == list(range(ROWS))
+    assert list(chain.from_iterable(batches)) == list(range(ROWS))
     assert len(batches) < ROWS / 2
 
 
@@ -95,6 +96,6 @@ def test_results_for_a_node_in_python_stay_as_they_are() -> None:
 
 def test_results_do_not_wait_for_rows_that_may_never_come() -> None:
     run, batches = started("batch_size: 300, batch_flush_interval: 50ms", BySpark, bounded=False)
-    eventually(lambda: sum(batches, []) == list(range(ROWS)))
+    eventually(lambda: list(chain.from_iterable(batches)) == list(range(ROWS)))
     run.stop("all rows are there")
     wait_for_end(run)

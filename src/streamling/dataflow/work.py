@@ -88,8 +88,8 @@ class SinkWork:
         self._sink.close()
 
 
-#: Results of a transform wait for further ones until they are this many rows, or the first one is this many seconds old.
-_JOINED_ROWS, _JOINED_SECONDS = 10_000, 0.05
+#: Results of a transform wait for others until they are this many rows, or the first one is this many seconds old.
+_JOINED_ROWS, _JOINED_SECONDS = 10_000, 0.2
 
 
 class TransformWork:
