@@ -80,6 +80,32 @@ def test_a_setting_of_the_server_cannot_be_set(tmp_path, path):
         configured(tmp_path, nested(path, "1"))
 
 
+@pytest.mark.parametrize(
+    ("own", "named"),
+    [
+        ({"spark": {}}, "spark"),
+        ({"spark": {"conf": {}}}, "spark.conf"),
+        ({"spark": None}, "spark"),
+        ({"serve": {"tokens": {"x": {}}}}, "serve.tokens.x"),
+        ({"plugin": {"x": {}}}, "plugin.secrets.x"),
+        ({"plugin": {"preprocessor_options": {}}}, "plugin.preprocessor_options"),
+        ({"cache_dir": None}, "cache_dir"),
+        ({"network": {"deny_private": None}}, "network.deny_private"),
+        ({"kafka_source": {"consumer_group_id": None}}, "kafka_source.consumer_group_id"),
+    ],
+)
+def test_a_setting_of_the_server_cannot_be_named_without_a_value_either(tmp_path, own, named):
+    with pytest.raises(InvalidPipeline, match=f"the setting '{named}' cannot be set for one pipeline"):
+        configured(tmp_path, own)
+
+
+@pytest.mark.parametrize(
+    "own", [{"kafka_source": {}}, {"kafka_source": None}, {"postgres_sink_connections": {"x": {}}}, {"job_mode": None}]
+)
+def test_a_name_without_a_value_that_a_pipeline_may_set_changes_nothing(tmp_path, own):
+    assert configured(tmp_path, own) == configured(tmp_path, {})
+
+
 def test_every_refused_setting_is_reported_at_once(tmp_path):
     with pytest.raises(InvalidPipeline) as raised:
         configured(tmp_path, {"cache_dir": "/tmp", "network": {"deny_private": False}})

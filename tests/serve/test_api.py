@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from starlette.routing import Route, Router
 
-from streamling.admin.routes import reading_routes
+from streamling.admin.routes import history_route, reading_routes
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.serve.conftest import INLINE_SECRET, PRIVATE_VARIABLE, STORED_SECRET, TOKENS
@@ -256,9 +256,9 @@ sinks:
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"plugin": {"path": "/tmp/evil.py"}}, "the setting 'plugin' cannot be set for one pipeline"),
-        ({"state_backend": {"backend_type": "InMemory"}}, "the setting 'state_backend' cannot be set"),
-        ({"spark": {"conf": {}}}, "the setting 'spark' cannot be set"),
+        ({"plugin": {"path": "/tmp/evil.py"}}, "the setting 'plugin.path' cannot be set for one pipeline"),
+        ({"state_backend": {"backend_type": "InMemory"}}, "the setting 'state_backend.backend_type' cannot be set"),
+        ({"spark": {"conf": {}}}, "the setting 'spark.conf' cannot be set"),
         ({"checkpoint_interval_sec": "soon"}, "checkpoint_interval_sec is 'soon', expected a number above 0"),
     ],
 )
@@ -407,7 +407,7 @@ sinks:
 
 def test_the_description_lists_every_path(client):
     paths = client.get("/openapi.json").json["paths"]
-    one, observed = "/pipelines/{namespace}/{name}", Router(reading_routes(None)).routes
+    one, observed = "/pipelines/{namespace}/{name}", Router([*reading_routes(None), history_route(None)]).routes
     assert set(paths) == {
         "/metrics",
         *(f"/api/v1{one}{route.path}" for route in observed if isinstance(route, Route)),

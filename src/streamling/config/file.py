@@ -53,6 +53,8 @@ class _FileReader:
 
     def section(self, model: type[Section], data: Mapping[str, Any], path: tuple[str, ...]) -> None:
         fields, aliases = schema.fields(model), schema.aliases(model)
+        if not data:
+            self._empty(path, path)
         for written, value in data.items():
             name = aliases.get(written, written)
             at = (*path, written)
@@ -66,9 +68,10 @@ class _FileReader:
 
     def _field(self, info: FieldInfo, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         section, item = schema.section_of(info.annotation), schema.map_value(info)
-        if value is None:
-            if schema.is_optional(info):
-                self._give(None, path, at)
+        if value is None and schema.is_optional(info):
+            self._give(None, path, at)
+        elif value is None:
+            self._empty(path, at)
         elif section is None and item is None:
             self._give(value, path, at)
         elif not isinstance(value, dict):
@@ -76,7 +79,7 @@ class _FileReader:
             self.reading.problems.append(problem(path, "must contain 'name: value' lines, indented below it"))
         elif section is not None:
             self.section(section, value, path)
-        elif item is Any:
+        elif item is Any and value:
             self.reading.values |= {
                 (*path, k): SettingValue(v, "", self.document.entry_location((*at, k)).value) for k, v in value.items()
             }
@@ -90,6 +93,8 @@ class _FileReader:
         at: tuple[str, ...],
         section: type[Section] | None = None,
     ) -> None:
+        if not data:
+            self._empty(path, at)
         for name, value in data.items():
             if section is not None and isinstance(value, dict):
                 self.section(section, value, (*path, name))
@@ -97,6 +102,9 @@ class _FileReader:
                 self._map(value, (*path, name), (*at, name))
             else:
                 self._give(value, (*path, name), (*at, name))
+
+    def _empty(self, path: tuple[str, ...], at: tuple[str, ...]) -> None:
+        self.reading.empty[path] = self.document.entry_location(at).key
 
     def _give(self, value: Any, path: tuple[str, ...], at: tuple[str, ...]) -> None:
         entry_location = self.document.entry_location(at)

@@ -36,6 +36,8 @@ class Reading:
 
     values: dict[tuple[str, ...], SettingValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    #: names without a value, which change nothing
+    empty: dict[tuple[str, ...], Location] = field(default_factory=dict)
 
     def nested(self, base: dict[str, Any]) -> dict[str, Any]:
         """The values as one tree, merged into ``base``."""

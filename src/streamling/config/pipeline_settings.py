@@ -51,7 +51,7 @@ def config_of_pipeline(
     `InvalidPipeline` with every problem found.
     """
     own = read_document(document, AppConfig)
-    own.problems += _refused(own.values)
+    own.problems += _refused(own)
     if own.problems:
         raise InvalidPipeline(own.problems)
     preset: dict[Path, SettingValue] = {(name,): SettingValue(value, "") for name, value in defaults.items()}
@@ -68,18 +68,21 @@ def _declared(path: Path) -> Setting | None:
     return next((setting for setting in schema.settings(AppConfig) if setting.matches(path)), None)
 
 
-def _refused(own: Mapping[Path, SettingValue]) -> Iterator[Problem]:
-    for path, value in own.items():
-        setting = _declared(path)
-        if setting is None or setting.extra("pipeline") is None:
-            location = value.location
-            yield Problem(
-                f"the setting '{'.'.join(path)}' cannot be set for one pipeline",
-                location.file,
-                location.line,
-                location.column,
-                "set it in the configuration of the server",
-            )
+def _refused(own: Reading) -> Iterator[Problem]:
+    free = [setting for setting in schema.settings(AppConfig) if setting.extra("pipeline") is not None]
+    values = {
+        path: value.location for path, value in own.values.items() if not any(each.matches(path) for each in free)
+    }
+    # also without a value: a name that was accepted would seem to have an effect
+    empty = {path: at for path, at in own.empty.items() if not any(each.is_below(path) for each in free)}
+    for path, location in (values | empty).items():
+        yield Problem(
+            f"the setting '{'.'.join(path)}' cannot be set for one pipeline",
+            location.file,
+            location.line,
+            location.column,
+            "set it in the configuration of the server",
+        )
 
 
 def _too_high(

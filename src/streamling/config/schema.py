@@ -51,7 +51,11 @@ class Setting:
 
     def matches(self, path: tuple[str, ...]) -> bool:
         """Whether ``path``, which has the user's names, leads to this property."""
-        return len(self.path) == len(path) and all(a in (b, ANY_NAME) for a, b in zip(self.path, path, strict=True))
+        return len(self.path) == len(path) and self.is_below(path)
+
+    def is_below(self, path: tuple[str, ...]) -> bool:
+        """Whether ``path``, which has the user's names, leads to this property or to a section with it."""
+        return len(self.path) >= len(path) and all(a in (b, ANY_NAME) for a, b in zip(self.path, path, strict=False))
 
 
 def extra(info: FieldInfo, name: str) -> Any:
