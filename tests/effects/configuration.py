@@ -326,6 +326,9 @@ PROOFS: dict[str, Observed | By] = {
     "serve.hosts": By("tests/serve/test_guard.py::test_known_hosts_are_accepted"),
     "serve.variables": By(f"{_SERVE_API}::test_definitions_use_variables_that_the_operator_allows"),
     "serve.requests_per_minute": By(f"{_ACCESS}::test_requests_are_limited_per_name"),
+    "serve.concurrent_slow_requests": By(
+        "tests/serve/attacks/test_slow_calls.py::test_90_hanging_checkpoints_and_validations_of_one_token_delay_no_other"
+    ),
     "serve.tokens.<name>.value": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
     "serve.tokens.<name>.file": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
     "serve.tokens.<name>.sha256": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),

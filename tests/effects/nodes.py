@@ -17,6 +17,11 @@ _FILE, _HANDLER, _KEYS = (
     "tests/connectors/http/test_handler.py",
     "tests/pipeline/test_keys.py",
 )
+_GENERATE, _GENERATORS, _CHANGES = (
+    "tests/connectors/generate/test_source.py",
+    "tests/connectors/generate/test_generators.py",
+    "tests/connectors/generate/test_changes.py",
+)
 _CLICKHOUSE_SOURCE = "tests/connectors/clickhouse/test_source.py"
 _HYBRID, _HYBRID_OPTIONS = "tests/connectors/hybrid/test_source.py", "tests/connectors/hybrid/test_options.py"
 _HANDOFF, _OFFSET_TABLE = (
@@ -68,6 +73,25 @@ PROOFS: dict[str, By] = {
     "source clickhouse filter": By(f"{_CLICKHOUSE_SOURCE}::test_a_filter_drops_rows"),
     "source clickhouse start_at": By(f"{_CLICKHOUSE_SOURCE}::test_start_at_is_the_first_value_of_the_first_key"),
     "source clickhouse columns": By(f"{_CLICKHOUSE_SOURCE}::test_columns_are_read_in_the_given_order"),
+    "source generate columns": By(f"{_GENERATE}::test_columns_are_independent_of_each_other"),
+    "source generate columns.generator": By(f"{_GENERATE}::test_rows_never_change_with_a_version"),
+    "source generate columns.nulls": By(f"{_GENERATORS}::test_nulls_have_their_share"),
+    "source generate columns.start": By(f"{_GENERATORS}::test_a_sequence_counts"),
+    "source generate columns.step": By(f"{_GENERATORS}::test_a_sequence_counts"),
+    "source generate columns.min": By(f"{_GENERATORS}::test_numbers_are_inside_their_range_and_have_its_type"),
+    "source generate columns.max": By(f"{_GENERATORS}::test_numbers_are_inside_their_range_and_have_its_type"),
+    "source generate columns.type": By(f"{_GENERATORS}::test_a_choice_has_the_type_of_its_values_or_another_one"),
+    "source generate columns.values": By(f"{_GENERATORS}::test_a_choice_follows_its_weights"),
+    "source generate columns.weights": By(f"{_GENERATORS}::test_a_choice_follows_its_weights"),
+    "source generate columns.count": By(f"{_GENERATORS}::test_text_looks_like_what_it_is_called"),
+    "source generate columns.pattern": By(f"{_GENERATORS}::test_a_pattern_keeps_what_is_no_placeholder"),
+    "source generate rows_per_second": By(f"{_GENERATE}::test_a_slow_source_waits_between_rows"),
+    "source generate count": By(f"{_GENERATE}::test_it_ends_after_its_count"),
+    "source generate seed": By(f"{_GENERATE}::test_another_seed_gives_other_rows"),
+    "source generate changes": By(f"{_CHANGES}::test_kinds_have_their_shares"),
+    "source generate changes.updates": By(f"{_CHANGES}::test_kinds_have_their_shares"),
+    "source generate changes.deletes": By(f"{_CHANGES}::test_kinds_have_their_shares"),
+    "source generate changes.columns": By(f"{_CHANGES}::test_an_update_changes_the_named_columns_only"),
     "source hybrid errors": By(f"{_HYBRID}::test_messages_that_cannot_be_decoded_go_to_the_dead_letter_sink"),
     "source hybrid errors.to": By(f"{_HYBRID}::test_messages_that_cannot_be_decoded_go_to_the_dead_letter_sink", "bad"),
     "source hybrid bounded_sources": By(f"{_HYBRID}::test_the_phases_are_read_one_after_the_other"),

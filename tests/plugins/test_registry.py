@@ -18,7 +18,7 @@ from tests.pipeline.plugins import BatchSink, BatchSinkOptions, FilterTransform,
 @pytest.mark.parametrize(
     ("kind", "ids"),
     [
-        (NodeKind.SOURCE, ("clickhouse", "file", "hybrid", "kafka", "memory")),
+        (NodeKind.SOURCE, ("clickhouse", "file", "generate", "hybrid", "kafka", "memory")),
         (NodeKind.TRANSFORM, ("dynamic_table", "handler", "script", "sql")),
         (
             NodeKind.SINK,
