@@ -211,6 +211,11 @@ def test_one_sink_that_a_pipeline_directs_elsewhere_gets_no_password(tmp_path, s
     assert shown(config.postgres_connection("another").pass_) == "server-password"
 
 
+def test_a_sink_that_follows_the_others_has_their_new_password(tmp_path):
+    config = configured(tmp_path, {"postgres_sink": {"host": "mine", "pass": "my-password"}})
+    assert [shown(config.postgres_connection(sink).pass_) for sink in ("same", "new")] == ["my-password"] * 2
+
+
 def test_the_database_of_a_server_can_be_chosen(tmp_path):
     config = configured(tmp_path, {"postgres_sink": {"db": "shop"}})
     assert (config.postgres_sink.db, shown(config.postgres_sink.pass_)) == ("shop", "server-password")

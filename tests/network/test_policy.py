@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import threading
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from psycopg import OperationalError
 from pydantic import SecretStr
 
 from streamling.connectors.clickhouse.client import ClickHouseClient
@@ -108,6 +110,33 @@ def test_an_allowed_host_is_reached(client, allowed):
         with pytest.raises(Exception):  # noqa: B017  # the listener understands none of them
             CLIENTS[client]("localhost", port, network)
         assert was_reached()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_name_that_leads_elsewhere_after_it_was_checked_is_not_followed(client, monkeypatch):
+    """DNS rebinding: the answer that was checked is harmless, the next one is not."""
+    checked, private = ["127.0.0.2", "127.0.0.3"], ["127.0.0.1"]
+    answers, resolve = iter([checked]), socket.getaddrinfo
+
+    def rebound(host: str, port: Any, *options: Any, **more: Any) -> list[Any]:
+        addresses = next(answers, private) if host == "rebound.test" else [host]
+        return [found for each in addresses for found in resolve(each, port, *options, **more)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", rebound)
+    network = NetworkPolicy(deny_private=True, allow=tuple(checked))
+    with listener() as (port, was_reached):
+        with pytest.raises((StreamlingError, OperationalError), match=r"refused|unavailable|reach"):
+            CLIENTS[client]("rebound.test", port, network)
+        assert not was_reached()
+    assert next(answers, None) is None, "the name was never resolved"
+
+
+@pytest.mark.parametrize("addresses", [["93.184.216.34", "10.0.0.1"], ["2606:2800:220:1::1", "::1"]])
+def test_every_address_of_a_name_must_be_public(addresses):
+    for order in (addresses, addresses[::-1]):
+        with pytest.raises(StreamlingError, match="private address"):
+            PUBLIC_ONLY.check("example.com", order)
+    PUBLIC_ONLY.check("example.com", addresses[:1])
 
 
 @pytest.mark.parametrize("host", ["/var/run/postgresql", "@abstract", "", "localhost,/tmp"])

@@ -139,6 +139,17 @@ def test_a_link_that_changes_after_the_listing_is_checked_again(tmp_path, own):
         storage.real_path(file.path)
 
 
+def test_what_was_opened_counts_whatever_its_path_leads_to_by_then(tmp_path, own):
+    """A link may be exchanged between the look at its path and the moment in which the file is opened."""
+    (tmp_path / "store.enc").write_text("secret\n")
+    (tmp_path / "data" / "x.csv").write_text("id\n")
+    harmless = str(tmp_path / "data" / "x.csv")
+    for opened in ("/proc/self/environ", "/sys/kernel/notes", tmp_path / "store.enc"):
+        with pytest.raises(StreamlingError, match=REFUSED):
+            own.check(harmless, harmless, os.stat(opened))
+    own.check(harmless, harmless, os.stat(harmless))
+
+
 def test_rows_of_other_runs_in_temporary_folders_are_refused(own):
     with tempfile.TemporaryDirectory(prefix="streamling-spark-") as folder:
         (Path(folder) / "1.csv").write_text("id\n1\n")
