@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streamling.config import load_config
 from streamling.secrets.keys import Key, KeySetting
 from streamling.secrets.store import SecretStore
@@ -59,6 +61,29 @@ def test_consumer_groups_have_the_name_of_their_pipeline_also_if_the_server_name
     assert made.of(spec()).config.kafka_source.consumer_group_id == "ours.shop.orders"
     assert made.of(spec(is_trusted=True)).config.kafka_source.consumer_group_id == "ours"
     assert applications(tmp_path).of(spec()).config.kafka_source.consumer_group_id is None
+
+
+@pytest.mark.parametrize(
+    ("configured", "of_stranger", "of_operator"),
+    [({}, (), None), ({"STREAMLING__NETWORK__CREDENTIAL_HOSTS": "api.example"}, ("api.example",), ("api.example",))],
+)
+def test_credentials_go_only_to_named_hosts_unless_the_operator_wrote_the_definition(
+    tmp_path, configured, of_stranger, of_operator
+):
+    made = applications(tmp_path, **configured)
+    assert made.of(spec()).config.network.credential_hosts == of_stranger
+    assert made.of(spec(is_trusted=True)).config.network.credential_hosts == of_operator
+
+
+@pytest.mark.parametrize(
+    ("configured", "password"), [({}, ""), ({"STREAMLING__NETWORK__CREDENTIAL_HOSTS": "there"}, "server-password")]
+)
+def test_a_connection_that_the_pipeline_changes_has_the_password_of_the_server_at_named_hosts_only(
+    tmp_path, configured, password
+):
+    made = applications(tmp_path, STREAMLING__POSTGRES_SINK__PASS="server-password", **configured)
+    changed = made.of(spec(config={"postgres_sink": {"host": "there"}})).config
+    assert changed.postgres_sink.pass_.get_secret_value() == password
 
 
 def test_only_allowed_variables_are_visible_unless_the_operator_wrote_the_definition(tmp_path):

@@ -63,11 +63,15 @@ def victim(clients: tuple[Attacker, Client], kafka: LocalKafka) -> Iterator[Vict
     clients[1].request("DELETE", "/pipelines/shop/reader")
 
 
-@pytest.mark.parametrize("name", ["reader", "shop.reader", "reader-rows", "shop-reader"])
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("reader", ""), ("shop.reader", ""), ("reader-rows", ""), ("shop-reader", ""), ("named", "name: shop.reader")],
+)
 def test_an_operator_deletes_the_group_of_a_pipeline_with_the_same_name(
-    victim: Victim, evil: Attacker, shop: Client, name
+    victim: Victim, evil: Attacker, shop: Client, name, head
 ):
-    body = {"name": name, "namespace": "evil", "definition": victim.definition, "config": victim.config}
+    definition = f"{head}\n{victim.definition}"
+    body = {"name": name, "namespace": "evil", "definition": definition, "config": victim.config}
     assert evil.client.post("/pipelines", body).status == 201
     path = f"/pipelines/evil/{name}"
     evil.server.eventually(lambda: victim.offset(f"evil.{name}-rows") == 10)
