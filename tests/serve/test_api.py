@@ -411,7 +411,6 @@ def test_the_description_lists_every_path(client):
     assert set(paths) == {
         "/metrics",
         *(f"/api/v1{one}{route.path}" for route in observed if isinstance(route, Route)),
-        f"/api/v1{one}/history",
         *(
             f"/api/v1{path}"
             for path in (
