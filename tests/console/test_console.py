@@ -213,6 +213,35 @@ def test_the_first_template_needs_no_service(visit: Visit) -> None:
 # ── text that has not been saved ────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.parametrize(
+    ("label", "key", "wrong", "right"),
+    [
+        ("Name", "name", ["Orders", "two words", "-x", "x.", "a/b", "ä", "x" * 129], ["o", "eu.orders_2-b", "x" * 128]),
+        ("Namespace", "namespace", ["Shop", "shop.eu", "shop_eu", "-", "x" * 64], ["s", "shop-eu", "x" * 63]),
+    ],
+)
+def test_names_are_checked_beside_their_field(
+    visit: Visit, fleet: Fleet, label: str, key: str, wrong: list[str], right: list[str]
+) -> None:
+    page = visit.open("#/new")
+    page.get_by_role("button", name=re.compile("Made-up")).click()
+    field, create = page.get_by_label(label, exact=True), page.get_by_role("button", name="Create pipeline")
+    expect(create).to_be_enabled()
+    for value in wrong:
+        field.fill(value)
+        expect(field).to_have_accessible_description(re.compile("^Expected lower-case letters, digits"))
+        expect(create).to_be_disabled()
+        refused = fleet.operator.post("/pipelines", {"name": "n", "definition": "", key: value})
+        assert f"the {key} {value!r} is invalid" in refused.text, "the form refuses what the server accepts"
+    assert visit.violations() == []
+    for value in right:
+        field.fill(value)
+        expect(field).to_have_accessible_description("")
+        expect(create).to_be_enabled()
+    field.fill("")
+    expect(create).to_be_disabled()
+
+
 def type_into_editor(page: Page, text: str) -> None:
     """Type at the beginning."""
     page.get_by_role("textbox", name="Pipeline file").click()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from starlette.applications import Starlette
@@ -41,11 +42,13 @@ _HEADERS: Mapping[str, str] = {
 }
 
 
-def mount_console(app: Starlette, view: View) -> None:
-    """Serve the console under `/console` and redirect the root to it. It contains nothing that needs a token."""
+def mount_console(app: Starlette, view: View, names: Mapping[str, Mapping[str, str]] = MappingProxyType({})) -> None:
+    """Serve the console under `/console` and redirect the root to it. It contains nothing that needs a token.
+
+    ``names``: for each name that a user gives to a pipeline, its ``pattern`` and what is ``expected``."""
 
     async def get_settings(request: Request) -> JSONResponse:
-        return JSONResponse({"view": view, "version": __version__})
+        return JSONResponse({"view": view, "version": __version__, "names": {**names}})
 
     async def get_schema(request: Request) -> JSONResponse:
         return JSONResponse(await run_in_threadpool(_schema))

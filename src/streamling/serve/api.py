@@ -20,7 +20,7 @@ from streamling.serve.api_errors import add_error_handlers
 from streamling.serve.api_pipelines import pipeline_routes
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
-from streamling.serve.model import PipelineKey, Specification
+from streamling.serve.model import NAME_RULES, PipelineKey, Specification
 from streamling.serve.observation import add_observation_routes
 from streamling.serve.preview import DefinitionPreviews
 from streamling.serve.schemas import (
@@ -60,7 +60,7 @@ def create_api(
     api.include_router(pipeline_routes(control, is_stopping, slow), prefix=PREFIX)
     api.include_router(_others(control, previews, slow), prefix=PREFIX)
     add_observation_routes(api, control, PREFIX)
-    mount_console(api, "fleet")
+    mount_console(api, "fleet", {what: rule._asdict() for what, rule in NAME_RULES.items()})
 
     @api.get("/healthz", include_in_schema=False)
     async def healthz() -> dict[str, str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,9 +19,26 @@ ManagedBy = Literal["api", "dir"]
 StateOnDelete = Literal["keep", "delete"]
 
 DEFAULT_NAMESPACE = "default"
-#: no dots: the first dot of an application id ends the namespace
-_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_NAME = re.compile(r"[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?")
+
+
+class NameRule(NamedTuple):
+    """What a name may consist of: the whole name matches ``pattern``, in Python and in the browser."""
+
+    pattern: str
+    expected: str
+
+
+_ENDS = "with a letter or digit first and last"
+NAME_RULES: Final[Mapping[str, NameRule]] = {
+    # no dots: the first dot of an application id ends the namespace
+    "namespace": NameRule(
+        "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", f"lower-case letters, digits and '-', at most 63 characters, {_ENDS}"
+    ),
+    "name": NameRule(
+        "[a-z0-9]([a-z0-9._-]{0,126}[a-z0-9])?",
+        f"lower-case letters, digits, '-', '_' and '.', at most 128 characters, {_ENDS}",
+    ),
+}
 
 
 class PipelineKey(NamedTuple):
@@ -32,10 +50,10 @@ class PipelineKey(NamedTuple):
     @classmethod
     def checked(cls, namespace: str, name: str) -> Self:
         """The key; raises if one of the names is invalid."""
-        if not _NAMESPACE.fullmatch(namespace):
-            raise _invalid("namespace", namespace, "lower-case letters, digits and '-', at most 63 characters")
-        if not _NAME.fullmatch(name):
-            raise _invalid("name", name, "lower-case letters, digits, '-', '_' and '.', at most 128 characters")
+        for what, found in (("namespace", namespace), ("name", name)):
+            rule = NAME_RULES[what]
+            if not re.fullmatch(rule.pattern, found):
+                raise StreamlingError.user(f"the {what} {found[:200]!r} is invalid, expected {rule.expected}")
         return cls(namespace, name)
 
     @property
@@ -45,12 +63,6 @@ class PipelineKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-def _invalid(what: str, found: str, expected: str) -> StreamlingError:
-    return StreamlingError.user(
-        f"the {what} {found[:200]!r} is invalid, expected {expected}, with a letter or digit first and last"
-    )
 
 
 class Specification(BaseModel):

@@ -59,7 +59,7 @@ function Screen({ settings, route }) {
   const pipeline = { namespace: route.namespace, name: route.name };
   switch (route.screen) {
     case "home": return html`<${FleetScreen} />`;
-    case "new": return html`<${EditorScreen} key="new" />`;
+    case "new": return html`<${EditorScreen} key="new" names=${settings.names} />`;
     case "edit": return html`<${EditorScreen} key=${location.hash} pipeline=${pipeline} at=${route.at} />`;
     case "secrets": return html`<${SecretsScreen} />`;
     case "audit": return html`<${AuditScreen} />`;

@@ -56,11 +56,21 @@ function Templates({ onChoose }) {
       <strong>${template.title}</strong><span class="muted small">${template.text}</span></button></li>`)}</ul></section>`;
 }
 
-function Fields({ draft, change, isNew }) {
-  const text = (name, label, pattern) => html`<label class="field">${label}<input required pattern=${pattern} autocomplete="off" spellcheck="false"
-    value=${draft[name]} onInput=${(event) => change({ [name]: event.target.value })} /></label>`;
+const isNameValid = (rule, value) => new RegExp(`^(?:${rule.pattern})$`).test(value);
+
+// An empty name is no mistake yet; the pipeline cannot be created until there is one.
+function NameField({ id, label, value, rule, onChange }) {
+  const isWrong = value !== "" && !isNameValid(rule, value);
+  return html`<div class="field"><label for=${id}>${label}</label><input id=${id} required autocomplete="off" spellcheck="false"
+    value=${value} aria-invalid=${isWrong} aria-describedby=${`${id}-error`} onInput=${(event) => onChange(event.target.value)} />
+    <p id=${`${id}-error`} class="field-error small" aria-live="polite">${isWrong && `Expected ${rule.expected}.`}</p></div>`;
+}
+
+// An existing pipeline keeps its names: there are no rules for them.
+function Fields({ draft, change, names }) {
+  const name = (key, label) => html`<${NameField} id=${`new-${key}`} label=${label} value=${draft[key]} rule=${names[key]} onChange=${(value) => change({ [key]: value })} />`;
   return html`<div class="fields">
-    ${isNew && html`${text("name", "Name")}${text("namespace", "Namespace")}`}
+    ${names && html`${name("name", "Name")}${name("namespace", "Namespace")}`}
     <${Choice} label="Size" value=${draft.size} options=${SIZES.map((size) => [size, size])} onChange=${(size) => change({ size })} />
     <${Choice} label="Runs in" value=${draft.isolation} options=${[["shared", "the server's process"], ["process", "a process of its own"]]} onChange=${(isolation) => change({ isolation })} />
     <${Choice} label="After saving" value=${draft.desired} options=${[["running", "run"], ["paused", "stay paused"]]} onChange=${(desired) => change({ desired })} />
@@ -87,7 +97,8 @@ async function save(draft, isNew) {
 const LEAVE = { title: "Leave without saving?", text: "Your changes are lost.", action: "Leave without saving" };
 const REPLACE = { title: "Replace your text?", text: "The template replaces the text in the editor. Ctrl+Z in the editor brings it back.", action: "Replace the text" };
 
-function Form({ original, isNew, at }) {
+function Form({ original, names, at }) {
+  const isNew = Boolean(names);
   const [question, setQuestion] = useState(null);
   const ask = (about, onConfirm) => setQuestion({ ...about, onConfirm: () => { setQuestion(null); onConfirm(); } });
   const { draft, base, isRestored, forget, change, startFrom } = useDraft(
@@ -114,6 +125,7 @@ function Form({ original, isNew, at }) {
       setSaving(false);
     }
   };
+  const areNamesValid = !isNew || Object.entries(names).every(([key, rule]) => isNameValid(rule, draft[key]));
   const replace = (next) => { replaceText(view.current, next.definition); startFrom(next); };
   const useTemplate = (definition, template) => {
     const apply = () => replace({ ...draft, definition, name: draft.name === base.name ? template.name : draft.name });
@@ -122,20 +134,20 @@ function Form({ original, isNew, at }) {
   return html`<form class="definition" onSubmit=${submit}>
     ${isRestored && html`<p class="notice" role="status">Your unsaved changes were restored. <button type="button" class="link" onClick=${() => replace(original)}>Discard them</button></p>`}
     ${isNew && html`<${Templates} onChoose=${useTemplate} />`}
-    <${Fields} draft=${draft} change=${change} isNew=${isNew} />
+    <${Fields} draft=${draft} change=${change} names=${names} />
     <div class="editing"><div class="card editor-card" ref=${holder} /><${Verdict} text=${draft.definition} result=${result} onGoTo=${(problem) => goTo(view.current, problem)} /></div>
     ${failure && html`<${ErrorBox} error=${failure} title="The pipeline was not saved" />`}
     <div class="form-actions"><span class="muted small">Ctrl+Space suggests fields and values. Tab leaves the editor.</span>
       <${Button} icon="play" disabled=${!draft.definition.trim() || isActive(preview)} onClick=${() => startPreview("/api/v1/preview", { definition: draft.definition, config: draft.config ?? {} })}>Preview<//>
       <a class="button" href=${isNew ? "#/" : pipelineLink(original)}>Cancel</a>
-      <button type="submit" class="button primary" disabled=${isSaving || !draft.name || !draft.definition.trim() || result.problems?.length > 0}>${isNew ? "Create pipeline" : "Save and restart"}</button></div>
+      <button type="submit" class="button primary" disabled=${isSaving || !areNamesValid || !draft.definition.trim() || result.problems?.length > 0}>${isNew ? "Create pipeline" : "Save and restart"}</button></div>
     ${preview && html`<${PreviewCard} preview=${preview} onStop=${stopPreview} />`}
   </form>
   ${question && html`<${ConfirmDialog} ...${question} onClose=${() => setQuestion(null)} />`}`;
 }
 
-// `at`: the place in the file that is shown first
-export function DefinitionScreen({ pipeline, at }) {
+// `names`: the rules for the names of a new pipeline; `at`: the place in the file that is shown first
+export function DefinitionScreen({ pipeline, names, at }) {
   const [original, setOriginal] = useState(pipeline ? null : NEW);
   const [failure, setFailure] = useState(null);
   useEffect(() => {
@@ -145,5 +157,5 @@ export function DefinitionScreen({ pipeline, at }) {
   if (failure) return html`<${ErrorBox} error=${failure} title="The pipeline cannot be read" />`;
   if (!original) return html`<p class="loading">Loading …</p>`;
   return html`<div class="title-row"><div>${pipeline && html`<nav class="crumbs" aria-label="Path"><a href="#/">Pipelines</a> / ${pipeline.namespace} / <a href=${pipelineLink(pipeline)}>${pipeline.name}</a></nav>`}
-    <h1>${pipeline ? `Edit ${pipeline.name}` : "New pipeline"}</h1></div></div><${Form} original=${original} isNew=${!pipeline} at=${at} />`;
+    <h1>${pipeline ? `Edit ${pipeline.name}` : "New pipeline"}</h1></div></div><${Form} original=${original} names=${names} at=${at} />`;
 }
