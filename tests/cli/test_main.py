@@ -172,6 +172,21 @@ def test_a_bad_configuration_is_78_and_json_under_validate(project, monkeypatch)
     assert "CHECKPOINT_INTERVAL_SEC" in json.loads(result.out)["errors"][0]
 
 
+def test_errors_come_in_stages(project):
+    """README.md, AGENTS.md, docs/cli.md and docs/llms.md say so."""
+    two_columns = PIPELINE.replace("SELECT id,", "SELECT idd,").replace("price > 1", "prise > 1")
+    project.write("pipeline.yaml", two_columns.replace("from: large", "from: lage").replace("csv", "cvs"))
+    of_file = project.call("validate", "--static").err
+    assert "reads from 'lage'" in of_file
+    assert "'cvs'" in of_file
+    assert "2 problems found" in of_file
+    project.write("pipeline.yaml", two_columns)
+    of_columns = project.call("validate", "--static").err
+    assert "there is no column 'idd'" in of_columns
+    assert "there is no column 'prise'" in of_columns
+    assert "2 problems found" in of_columns
+
+
 RISKY = PIPELINE.replace("price > 1", "item = NULL")
 
 
