@@ -48,7 +48,7 @@ def test_an_address_that_others_reach_needs_a_token():
 def test_a_port_in_use_is_an_error(used_port):
     code, message = serve("--listen", f"127.0.0.1:{used_port}")
     assert code == ExitCode.FAILED
-    assert f"the API cannot listen on 127.0.0.1:{used_port}" in message
+    assert f"the API cannot listen on 127.0.0.1:{used_port}: Address already in use\n" in message
 
 
 def test_a_folder_that_does_not_exist_is_an_error(folder):

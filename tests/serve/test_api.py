@@ -286,6 +286,11 @@ def test_malformed_bodies_are_rejected_with_a_message(client, body, message):
     assert message in answer.error["message"]
 
 
+def test_an_invalid_name_says_where_names_come_from(client):
+    remedy = client.create("Orders EU", PLAIN).error["remedy"]
+    assert remedy == "choose another name; 'streamling apply' takes it from --name"
+
+
 def test_bodies_have_a_size_limit_and_a_type(client):
     assert client.post("/validate", {"definition": "x" * (1024 * 1024)}).status == 413
     assert client.post("/validate", b"{}", headers={"Content-Type": "text/plain"}).status == 415

@@ -53,7 +53,10 @@ class PipelineKey(NamedTuple):
         for what, found in (("namespace", namespace), ("name", name)):
             rule = NAME_RULES[what]
             if not re.fullmatch(rule.pattern, found):
-                raise StreamlingError.user(f"the {what} {found[:200]!r} is invalid, expected {rule.expected}")
+                raise StreamlingError.user(
+                    f"the {what} {found[:200]!r} is invalid, expected {rule.expected}",
+                    remedy=f"choose another {what}; 'streamling apply' takes it from --{what}",
+                )
         return cls(namespace, name)
 
     @property

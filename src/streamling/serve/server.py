@@ -178,7 +178,7 @@ def _listening(address: str) -> socket.socket:
     except (OSError, OverflowError) as error:
         listening.close()
         raise StreamlingError.user(
-            f"the API cannot listen on {address}: {error}",
+            f"the API cannot listen on {address}: {getattr(error, 'strerror', None) or error}",
             remedy="choose another address with --listen or serve.listen",
         ) from None
     if not is_loopback(host):
