@@ -14,6 +14,9 @@ from streamling.sql.library.registry import find
 from streamling.sql.time_casts import TIME_OF_DAY
 
 _INT = range(-(2**31), 2**31)
+#: letters that are equal to others without regard to case although their lower case differs → what they are compared
+#: as. The lower case of İ has two letters; it is only equal to itself, so it is compared as no letter at all
+_SAME_CASE = ("İΣςµſͅϐϑϕϖϰϱϵᲀᲁᲂᲃᲄᲅᲆᲇᲈẛ\u1fbe", "\ufdd0σσμsιβθφπκρεвдосттъѣꙋṡι")
 
 
 def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
@@ -32,9 +35,9 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         made.meta.update({**node.meta, "arrow": pa.bool_()})
         return made
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):
-        node.set("expression", _like_pattern(node.expression, "\\"))
+        _like(node, "\\")
     elif isinstance(node, exp.Escape):
-        node.this.set("expression", _like_pattern(node.this.expression, literal_text(node.expression) or ""))
+        _like(node.this, literal_text(node.expression) or "")
     return None
 
 
@@ -100,6 +103,24 @@ def _library(name: str, *args: exp.Expr) -> exp.Expr:
 
 def _is_list(node: exp.Expr) -> bool:
     return bool(pa.types.is_list(type_of(node) or pa.null()))
+
+
+def _like(node: exp.Binary, escape: str) -> None:
+    if isinstance(node, exp.ILike) and not isinstance(node.expression, exp.Any | exp.All):
+        node.set("this", _same_case(node.this))
+        node.set("expression", _same_case(node.expression))
+    node.set("expression", _like_pattern(node.expression, escape))
+
+
+def _same_case(text: exp.Expr) -> exp.Expr:
+    """Spark's ILIKE compares the lower case, which has two letters for İ and depends on the end of the word for Σ."""
+    written = literal_text(text)
+    if written is not None:
+        return exp.Literal.string(written.translate(str.maketrans(*_SAME_CASE)))
+    letters = [exp.Literal.string(letters) for letters in _SAME_CASE]
+    # translate takes 30 ns per letter
+    template = "if(octet_length({0}) = length({0}), {0}, translate({0}, {1}, {2}))"
+    return fill(template, [text, *letters], pa.string())
 
 
 def _like_pattern(pattern: exp.Expr, escape: str) -> exp.Expr:
