@@ -122,6 +122,7 @@ NEGATIVE_ZERO = Expr(
 )
 UNSIGNED = Expr("-", "u8", "({0} - {1})", (Expr("column", "u8", "u8"), Expr("column", "u8", "u8_2")))
 OVERFLOW = Expr("*", "i64", "({0} * {1})", (Expr("column", "i64", "i64"), Expr("column", "i64", "i64_2")))
+ZERO = Expr("literal", "i64", "0")
 
 #: the condition fails in some rows, and DataFusion does not compute it if both branches are false
 SMALL = Expr("CAST AS i16", "i16", "CAST({0} AS SMALLINT)", (Expr("column", "i32", "i32"),))
@@ -135,6 +136,14 @@ CONDITION = Expr(
         Expr("<", "bool", "({0} < {1})", (SMALL, Expr("column", "i64", "i64"))),
     ),
 )
+#: DataFusion compares the column, with all of its digits
+CAST = Expr(
+    ">",
+    "bool",
+    "({0} > {1})",
+    (Expr("CAST AS d38_0", "d38_0", "CAST({0} AS DECIMAL(38, 0))", (Expr("column", "d20_4", "d20_4"),)), ZERO),
+)
+LETTER = Expr("~*", "bool", "({0} ~* 'i')", (Expr("literal", "text", "'İ'"),))
 
 
 class Wrong(Engines):
@@ -152,11 +161,17 @@ class Wrong(Engines):
 
 @pytest.mark.spark
 def test_a_rule_excuses_nothing_else(engines: Engines) -> None:
-    covered = [NEGATIVE_ZERO, UNSIGNED, CONDITION]
-    found = [declared(outcome, engines) for outcome in engines.ask(covered)]
-    assert found == ["negative zero", "unsigned integers", "order of conditions"]
+    rules = {
+        "negative zero": NEGATIVE_ZERO,
+        "unsigned integers": UNSIGNED,
+        "order of conditions": CONDITION,
+        "casts in comparisons": CAST,
+        "letters of regular expressions": LETTER,
+    }
+    covered = list(rules.values())
+    assert [declared(outcome, engines) for outcome in engines.ask(covered)] == list(rules)
     wrong = Wrong(engines)
-    assert [declared(outcome, wrong) for outcome in wrong.ask(covered)] == [None, None, None]
+    assert [declared(outcome, wrong) for outcome in wrong.ask(covered)] == [None] * len(covered)
 
 
 @pytest.mark.spark
