@@ -390,6 +390,7 @@ coalesce(-NULL, 9007199254740993)
 coalesce(NULL + NULL, 9007199254740993)
 coalesce(NULL / NULL, n)
 greatest(-NULL, 9007199254740993)
+arrow_typeof(coalesce(-NULL, CAST(1 AS TINYINT)))
 CASE WHEN n > 0 THEN -NULL ELSE 9007199254740993 END
 CAST(trunc(-0.7) AS TEXT) || 'x'
 trunc(-0.7) || ''

@@ -38,7 +38,8 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 def annotate(node: exp.Expr) -> exp.Expr:
     """``node``, or its equivalent in Spark, with its type stored. Its parts are rewritten."""
     if isinstance(node, _ARITHMETIC) and all(type_of(part) == pa.null() for part in node.iter_expressions()):
-        return cast_node(exp.Null(), "BIGINT", pa.int64())  # Spark's is a DOUBLE, which makes doubles of integers
+        # Spark's is a DOUBLE, which makes doubles of integers
+        return annotate(exp.Null()) if isinstance(node, exp.Neg) else cast_node(exp.Null(), "BIGINT", pa.int64())
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Mod | exp.Div):
         node = _arithmetic(node)
     elif isinstance(node, exp.BitwiseAnd | exp.BitwiseOr | exp.BitwiseXor):
