@@ -28,6 +28,12 @@ CASES = [
     ("SELECT id FROM t WHERE ‸tags > 3‸", "ARRAY<BIGINT> and INT cannot be combined", "cast"),
     ("SELECT ‸upper(word, 1)‸ AS x FROM t", "upper() takes 1 argument(s), not 2", None),
     ("SELECT ‸CAST(tags AS INT)‸ AS x FROM t", "no cast from ARRAY<BIGINT> to INT", None),
+    ("SELECT abs(‸CASE WHEN id THEN 1 ELSE 2 END‸) AS x FROM t", "id is BIGINT, expected BOOLEAN", None),
+    (
+        "SELECT CASE id WHEN 1 THEN ‸CASE WHEN zero THEN 1 END‸ ELSE 2 END AS x FROM t",
+        "zero is INT, expected BOOLEAN",
+        None,
+    ),
     ("SELECT id FROM t UNION ALL SELECT tags FROM t", "branches of the UNION ALL have different types", "cast"),
     ("SELECT ‸coalesce(id, tags)‸ AS x FROM t", "different types", "cast"),
     ("SELECT ‸element_at(tags, 5)‸ AS x FROM t", "there is no element 5 in a list of 1", "try_element_at"),

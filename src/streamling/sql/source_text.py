@@ -71,6 +71,8 @@ class SourceText:
             return None
         if isinstance(node, exp.Cast):
             span = self._cast(span)
+        elif isinstance(node, exp.Case):
+            span = self._case(span)
         return Span(span.start, self._closed(span))
 
     def _cast(self, value: Span) -> Span:
@@ -83,6 +85,21 @@ class SourceText:
         if len(behind) == 2 and behind[0].token_type is TokenType.DCOLON:
             return Span(value.start, behind[1].end + 1)
         return value
+
+    def _case(self, inside: Span) -> Span:
+        """From ``CASE`` to its ``END``, which have no location in the tree."""
+        start = next(
+            (t.start for t in reversed(self._tokens) if t.token_type is TokenType.CASE and t.start < inside.start), None
+        )
+        if start is None:
+            return inside
+        depth = 0
+        for token in self._tokens:
+            if token.start >= start:
+                depth += (token.token_type is TokenType.CASE) - (token.token_type is TokenType.END)
+                if depth == 0:
+                    return Span(start, token.end + 1)
+        return inside
 
     def _closed(self, span: Span) -> int:
         """``span`` extended to close the brackets that are opened in it, or right after a call's name."""
