@@ -57,7 +57,7 @@ def test_a_job_ends_with_its_sources_and_a_finished_one_does_nothing(job):
     reset = "To read it again: streamling state reset pipeline.yaml --node"
     assert sorted(messages(again.err)[:-1]) == [
         f"INFO  basic_plugin.random_source source 'events': {nothing_new}. {reset} events",
-        f"INFO  file source 'orders': {nothing_new} (files: 1). {reset} orders",
+        f"INFO  file source 'orders': {nothing_new}. {reset} orders",
         "INFO  pipeline.yaml is running (pipeline)",
     ]
     assert messages(again.err)[-1] == "INFO  finished; rows: 0 to screen, 0 to table, 0 to nothing"

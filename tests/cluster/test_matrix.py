@@ -35,6 +35,7 @@ TABLES = {
     "pages": 195,
     "unreadable": 5,
     "arrivals": 200,
+    "readings": 120,
     "archive": 100,
     "entries": 306,
 }

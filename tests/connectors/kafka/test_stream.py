@@ -284,7 +284,7 @@ def test_only_the_last_message_of_a_key_is_written(bench: KafkaBench, deduplicat
     topic = bench.topic()
     send(topic, 0, 4)
     run = to_kafka(bench, topic, "SELECT id % 2 AS id, name FROM rows", deduplicate=deduplicate)
-    eventually(lambda: rows_in(run) == 4)
+    eventually(lambda: rows_in(run) == len(names))
     stop(run)
     assert [json.loads(message.value or b"")["name"] for message in written(topic)] == names
 
