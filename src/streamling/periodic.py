@@ -8,12 +8,13 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def run_periodically(action: Callable[[], None], seconds: float, *, name: str) -> Iterator[None]:
-    """Call ``action`` every ``seconds`` while the block runs; the first call follows after a pause."""
+def run_periodically(action: Callable[[], None], seconds: float | Callable[[], float], *, name: str) -> Iterator[None]:
+    """Call ``action`` every ``seconds`` while the block runs; the first call follows after a pause. ``seconds`` may
+    compute each pause."""
     done = threading.Event()
 
     def repeat() -> None:
-        while not done.wait(seconds):
+        while not done.wait(seconds() if callable(seconds) else seconds):
             action()
 
     thread = threading.Thread(target=repeat, name=name, daemon=True)

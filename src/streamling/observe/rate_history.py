@@ -14,10 +14,12 @@ import time
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
+
+from streamling.periodic import run_periodically
 
 log = logging.getLogger(__name__)
 
@@ -177,23 +179,14 @@ def _shown(value: float, digits: int = 2) -> float | None:
     return None if math.isnan(value) else round(value, digits)
 
 
-@contextmanager
-def recording(record: Callable[[float], None]) -> Iterator[None]:
+def recording(record: Callable[[float], None]) -> AbstractContextManager[None]:
     """Call ``record`` with the time at the beginning of every bucket, on a thread of its own, while the block runs."""
-    done = threading.Event()
 
-    def repeat() -> None:
-        # not every ten seconds: calls that drift through the buckets would leave one out now and then
-        while not done.wait(INTERVAL - time.time() % INTERVAL):
-            try:
-                record(time.time())
-            except Exception:
-                log.exception("the history of rates cannot be continued now")
+    def record_now() -> None:
+        try:
+            record(time.time())
+        except Exception:
+            log.exception("the history of rates cannot be continued now")
 
-    thread = threading.Thread(target=repeat, name="rate history", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    # not every ten seconds: calls that drift through the buckets would leave one out now and then
+    return run_periodically(record_now, lambda: INTERVAL - time.time() % INTERVAL, name="rate history")
