@@ -75,7 +75,7 @@ console-vendor: ## Bundle the libraries of the console again, after a change of 
 	cd console && npm ci && npm run build
 
 console-screenshots: .venv/dev ## Take the screenshots of docs/console.md again
-	$(BIN)/python -m tests.console.screenshots
+	$(BIN)/python -m tests.serve.console.screenshots
 
 wheel: .venv/dev ## Build dist/*.whl
 	$(BIN)/python -m hatchling build -t wheel

@@ -85,7 +85,7 @@ def bench(
     from benchmarks.report import as_json, from_json, write_page
     from benchmarks.runner import measure_all
     from benchmarks.sizes import FULL, QUICK
-    from streamling.config import load_config
+    from streamling.pipeline.config import load_config
 
     if baseline is None and "versions" in names:
         raise click.UsageError("the scenario 'versions' needs --baseline")

@@ -78,7 +78,7 @@ class KafkaArrivals(Arrivals):
         return self.name
 
     def __enter__(self) -> Self:
-        from streamling.dev.topics import create_topic
+        from streamling.dev.services.topics import create_topic
 
         create_topic(self._services.brokers, self.name)
         return super().__enter__()

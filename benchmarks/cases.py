@@ -14,7 +14,7 @@ from benchmarks.children import STREAMLING, FinishedProcess, measure
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
-from streamling.pipeline_tests.load import find_files
+from streamling.dev.pipeline_tests.load import find_files
 
 _EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -9,13 +9,13 @@ from uuid import uuid4
 from benchmarks import records
 from benchmarks.plugins import ChangesSource, DropSink, SlowSink
 from benchmarks.spent import Cost, measure_cost, run_to_its_end
-from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.connectors.postgres.config import PostgresConfig
+from streamling.engine.state.memory import MemoryState
 from streamling.network.policy import ANY_ADDRESS
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
-from streamling.state.memory import MemoryState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +86,7 @@ class ChangesByHand:
     def fill(self, topic: str, count: int, headers: bool) -> None:
         """Create ``topic`` and its schema, and write ``count`` records."""
         from streamling.connectors.kafka.registry import SchemaRegistry
-        from streamling.dev.topics import create_topic
+        from streamling.dev.services.topics import create_topic
 
         create_topic(self._brokers, topic)
         registry = SchemaRegistry.of(self._config.part(KafkaConfig).kafka_source, "kafka_source", ANY_ADDRESS)

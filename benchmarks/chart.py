@@ -7,7 +7,7 @@ from html import escape
 from statistics import median
 
 from benchmarks.figures import Figure, Results
-from streamling.jvm.timings import Phase
+from streamling.spark.jvm.timings import Phase
 
 _WIDTH = 1120
 #: space for names on the left and for numbers after the longest bar

@@ -8,7 +8,7 @@ from enum import Enum
 from statistics import geometric_mean, median
 
 from benchmarks.sizes import Sizes
-from streamling.jvm.timings import Phase
+from streamling.spark.jvm.timings import Phase
 
 
 class Unit(Enum):

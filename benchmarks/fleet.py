@@ -19,8 +19,8 @@ from benchmarks.served import Served, served
 from benchmarks.sizes import Sizes
 from benchmarks.usage import usage
 from benchmarks.workbench import Scenario
-from streamling.dev.extra import require
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.extra import require
+from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.errors import StreamlingError
 
 _MEMORY_GOAL = Goal(bound=2500.0)

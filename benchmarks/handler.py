@@ -17,16 +17,16 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.plugins import DropSink
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
-from streamling.config import AppConfig
 from streamling.connectors.http.payload import Payload
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import END, End, Position, Source, SourceBatch
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 
 _AT_ONCE = 25
 #: rows per batch of the source

@@ -13,7 +13,7 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.services import CONNECTORS
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
-from streamling.jvm.jars import spark_package_jars
+from streamling.spark.jvm.jars import spark_package_jars
 
 #: messages per second
 _RATES = (1, 50, 1000)
@@ -139,7 +139,7 @@ class _Load:
     def __init__(self, brokers: str, topic: str, arrivals: Arrivals) -> None:
         from confluent_kafka import Producer
 
-        from streamling.dev.topics import create_topic
+        from streamling.dev.services.topics import create_topic
 
         create_topic(brokers, topic)
         self._producer = Producer({"bootstrap.servers": brokers, "linger.ms": 0})

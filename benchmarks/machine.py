@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.figures import Machine
-from streamling.jvm.java import Java, candidates, find_java
+from streamling.spark.jvm.java import Java, candidates, find_java
 
 
 def machine(environ: Mapping[str, str]) -> Machine:

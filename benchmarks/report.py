@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.chart import chart
 from benchmarks.figures import Figure, Machine, Results
-from streamling.jvm.timings import Phase
+from streamling.spark.jvm.timings import Phase
 
 HEADINGS = ("scenario", "what", "ratio", "ours", "theirs", "compared with", "goal", "verdict")
 

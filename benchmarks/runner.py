@@ -35,9 +35,9 @@ from benchmarks.user_nodes import UserNodes
 from benchmarks.validate import Validate
 from benchmarks.versions import Versions
 from benchmarks.workbench import ReportStep, Scenario, Workbench
-from streamling.jvm.archive import Archive, build_archive
-from streamling.jvm.jars import fetch_spark_packages
-from streamling.jvm.java import find_java
+from streamling.spark.jvm.archive import Archive, build_archive
+from streamling.spark.jvm.jars import fetch_spark_packages
+from streamling.spark.jvm.java import find_java
 
 SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario

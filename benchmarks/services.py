@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamling.jvm.java import find_java
+from streamling.spark.jvm.java import find_java
 
 if TYPE_CHECKING:
-    from streamling.dev.services import LocalServices
+    from streamling.dev.services.services import LocalServices
 
 #: Spark packages that a worker needs to read and write the topics
 CONNECTORS = ("avro", "kafka")
@@ -40,8 +40,8 @@ class Services:
     @cached_property
     def env(self) -> Mapping[str, str]:
         """The variables that make a pipeline use them."""
-        from streamling.dev.packages import Packages
-        from streamling.dev.services import LocalServices
+        from streamling.dev.services.packages import Packages
+        from streamling.dev.services.services import LocalServices
 
         folder = Path(tempfile.mkdtemp(prefix="streamling-bench-services-"))
         folder.chmod(0o755)  # as root, Postgres runs as another user

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from benchmarks.usage import available, usage
 from benchmarks.watching import EXPORTED, watching
+from streamling.engine.run.run import PipelineRun
 from streamling.pipeline.parse import parse_pipeline
-from streamling.runtime.run import PipelineRun
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
     from streamling.plugins.registry import Registry
-    from streamling.state.backend import StateBackend
+    from streamling.plugins.state_backend import StateBackend
 
 
 @dataclass

@@ -9,8 +9,8 @@ from benchmarks.children import STREAMLING, FinishedProcess, measure, twin
 from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
-from streamling.jvm.archive import Archive
-from streamling.jvm.timings import Phase
+from streamling.spark.jvm.archive import Archive
+from streamling.spark.jvm.timings import Phase
 
 PHASES = "a start of the quickstart"
 _PHASE = re.compile(r"^ *(\d+) ms +(?:(\d+) ms +)?(\S.*)$", re.MULTILINE)

@@ -10,11 +10,11 @@ import pyarrow as pa
 from benchmarks import records
 from benchmarks.plugins import BatchesSource
 from benchmarks.spent import measure_cost, run_to_its_end
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.config import ClickHouseConfig
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
-from streamling.state.memory import MemoryState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,18 +8,18 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from streamling.admin.application import create_application
-from streamling.admin.client import AdminClient
-from streamling.admin.server import create_server, listen
+from streamling.engine.run.observed import ObservedRun
 from streamling.errors import StreamlingError
+from streamling.observe.telemetry.log_book import LogBook
+from streamling.observe.telemetry.prometheus import exposition
 from streamling.periodic import run_periodically
-from streamling.runtime.observed import ObservedRun
-from streamling.telemetry.log_book import LogBook
-from streamling.telemetry.prometheus import exposition
+from streamling.serve.admin.application import create_application
+from streamling.serve.admin.client import AdminClient
+from streamling.serve.admin.server import create_server, listen
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
-    from streamling.runtime.run import PipelineRun
+    from streamling.engine.run.run import PipelineRun
+    from streamling.pipeline.config import AppConfig
 
 
 #: a client reads the topology and the live rows of every node

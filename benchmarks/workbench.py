@@ -14,7 +14,7 @@ from benchmarks.children import Worker, worker
 from benchmarks.figures import Figure
 from benchmarks.services import CONNECTORS, Services
 from benchmarks.sizes import Sizes
-from streamling.jvm.timings import Phase
+from streamling.spark.jvm.timings import Phase
 
 T = TypeVar("T")
 

@@ -22,11 +22,11 @@ from benchmarks.changes import ChangePipelines, ChangesByHand
 from benchmarks.plugins import DropSink, PrecededFiles, RateSource
 from benchmarks.spent import run_to_its_end
 from benchmarks.warehouse import TablePipelines, TablesByHand
-from streamling.config import AppConfig, load_config
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.state.memory import MemoryState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -208,7 +208,7 @@ class ByHand:
 
 @contextmanager
 def _ours(config: AppConfig, spark_packages: frozenset[str]) -> Iterator[SparkSession]:
-    from streamling.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkRuntime
 
     runtime = SparkRuntime.start(
         master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, spark_packages=spark_packages
@@ -251,8 +251,8 @@ def main(kind: str, *spark_packages: str) -> None:
 
 
 def _session(kind: str, config: AppConfig, spark_packages: frozenset[str], scratch: Path) -> Any:
-    from streamling.jvm.jars import spark_package_jars
-    from streamling.jvm.settings import spark_settings
+    from streamling.spark.jvm.jars import spark_package_jars
+    from streamling.spark.jvm.settings import spark_settings
 
     if kind == "ours":
         return _ours(config, spark_packages)

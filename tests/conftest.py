@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.config.core import default_cache_dir
+from streamling.pipeline.config.core import default_cache_dir
 
 #: a variable that the process has when Spark starts, and that nothing inside Spark may see
 CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
@@ -45,7 +45,7 @@ def pytest_runtest_makereport() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _forget_secrets() -> Iterator[None]:
     """What one test registers as a secret, such as `orders`, is not masked in the output of the next one."""
-    from streamling.output.redaction import _process
+    from streamling.redaction import _process
 
     known = dict(vars(_process))
     yield
@@ -62,7 +62,7 @@ def cache_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def runtime(cache_dir: Path) -> Iterator[object]:
-    from streamling.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkRuntime
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CANARY, CANARY_VALUE)

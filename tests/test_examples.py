@@ -12,8 +12,8 @@ import pytest
 
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message, create_topic, produce
-from streamling.document.loader import load_yaml
+from streamling.dev.services.topics import Message, create_topic, produce
+from streamling.pipeline.document.loader import load_yaml
 from tests.harness.pipelines import Bench, eventually, finish
 
 ROOT = Path(__file__).parents[1]

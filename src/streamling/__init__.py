@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from streamling.api.run import Run
     from streamling.api.runtime import Runtime
     from streamling.connectors.memory import MemoryInput
+    from streamling.engine.run.status import RunStatus
     from streamling.errors import InvalidPipeline, StreamlingError
-    from streamling.runtime.status import RunStatus
 
 __version__ = "0.1.0"
 
@@ -19,7 +19,7 @@ _MODULES = {
     "InvalidPipeline": "streamling.errors",
     "MemoryInput": "streamling.connectors.memory",
     "Run": "streamling.api.run",
-    "RunStatus": "streamling.runtime.status",
+    "RunStatus": "streamling.engine.run.status",
     "Runtime": "streamling.api.runtime",
     "StreamlingError": "streamling.errors",
 }

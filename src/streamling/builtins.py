@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGES = (
-    "streamling.runtime",
-    "streamling.telemetry",
+    "streamling.engine.run",
+    "streamling.observe.telemetry",
     "streamling.spark",
     "streamling.transforms.sql",
     "streamling.transforms.script",

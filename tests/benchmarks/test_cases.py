@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.cases import write_project
 
-from streamling.pipeline_tests.load import find_files, load_files
+from streamling.dev.pipeline_tests.load import find_files, load_files
 from tests.paths import ROOT
 
 

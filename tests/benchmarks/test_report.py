@@ -12,7 +12,7 @@ from benchmarks.figures import Figure, Goal, Machine, Results, Unit
 from benchmarks.report import HEADINGS, as_json, from_json, page, rows, write_page
 from benchmarks.sizes import QUICK
 
-from streamling.jvm.timings import Phase
+from streamling.spark.jvm.timings import Phase
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.startup import phases_of
 
-from streamling.jvm.timings import Phase, Timings
+from streamling.spark.jvm.timings import Phase, Timings
 
 
 def test_phases_and_moments_of_a_report_are_found():

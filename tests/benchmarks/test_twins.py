@@ -12,15 +12,15 @@ from benchmarks.worker import ByHand, Pipelines
 from pyarrow import parquet
 
 from benchmarks import data, user_nodes
-from streamling.config import AppConfig
 from streamling.connectors.file.source import FileSource
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
-from streamling.state.memory import MemoryState
 from streamling.types.spark import to_spark_schema
 from tests.paths import ROOT
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import trustme
 
-from streamling.dev.avro import SchemaRegistry
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.postgres import LocalPostgres
-from streamling.dev.registry import LocalRegistry
-from streamling.dev.topics import create_topic, partition_count
+from streamling.dev.services.avro import SchemaRegistry
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.dev.services.registry import LocalRegistry
+from streamling.dev.services.topics import create_topic, partition_count
 from tests.cli.conftest import Project
 
 pytestmark = pytest.mark.services

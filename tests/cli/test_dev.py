@@ -15,9 +15,9 @@ import psutil
 import psycopg
 import pytest
 
-from streamling.dev.envfile import read_env_file
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.registry import LocalRegistry
+from streamling.dev.services.envfile import read_env_file
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.registry import LocalRegistry
 from tests.cli.conftest import Result, command_environment, command_line
 
 SCHEMA = {

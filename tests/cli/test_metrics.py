@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from opentelemetry.proto.metrics.v1 import metrics_pb2 as otlp
 
-from streamling.telemetry.catalogue import PREFIX, metrics
+from streamling.observe.telemetry.catalogue import PREFIX, metrics
 from tests.cli.conftest import PIPELINE, Project, Result
-from tests.telemetry.receiver import Receiver, receiving, tags_of, value_of
+from tests.observe.telemetry.receiver import Receiver, receiving, tags_of, value_of
 
 pytestmark = pytest.mark.spark
 

@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from streamling.config.model import AppConfig
-from streamling.config.schema import ANY_NAME, is_typed_secret, settings
+from streamling.observe.telemetry.logging import configure_logging
+from streamling.pipeline.config.model import AppConfig
+from streamling.pipeline.config.schema import ANY_NAME, is_typed_secret, settings
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
-from streamling.telemetry.logging import configure_logging
 from tests.cli.conftest import Project, Result
 from tests.fuzz.encodings import ENCODINGS
 

@@ -4,7 +4,7 @@ import json
 
 from streamling.cli.canvas import Canvas
 from streamling.cli.plan import drawing
-from streamling.planning.description import ColumnDescription, NodeDescription, PlanDescription
+from streamling.engine.planning.description import ColumnDescription, NodeDescription, PlanDescription
 from streamling.plugins.execution import ExecutionMode
 
 FAN = """\

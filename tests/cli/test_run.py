@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from streamling.state.ownership import lock_state
-from streamling.state.sqlite import SqliteState
+from streamling.engine.state.ownership import lock_state
+from streamling.engine.state.sqlite import SqliteState
 from tests.cli.conftest import PIPELINE, Project, Result, command_environment, command_line
 
 pytestmark = pytest.mark.spark

@@ -45,7 +45,7 @@ def test_the_schemas_of_the_repository_are_up_to_date(project, name, options):
     assert project.call("schema", *options).out == (ROOT / "schemas" / f"{name}.schema.json").read_text()
 
 
-@pytest.mark.parametrize("folder", ["examples", "src/streamling/templates"])
+@pytest.mark.parametrize("folder", ["examples", "src/streamling/cli/templates"])
 def test_editors_find_the_schema_of_every_example_and_template(project, folder):
     project.call("new", "first")
     files = [file for file in (ROOT / folder).rglob("*.yaml") if file.name != "config.yaml"]

@@ -52,8 +52,8 @@ def test_a_secret_is_stored_used_listed_and_deleted(home: Project, monkeypatch: 
 def test_one_line_break_at_the_end_is_not_part_of_the_value(
     home: Project, monkeypatch: pytest.MonkeyPatch, data: bytes, value: str
 ) -> None:
-    from streamling.runtime.app import App
-    from streamling.secrets.store import SecretStore
+    from streamling.engine.run.app import App
+    from streamling.pipeline.secrets.store import SecretStore
 
     stored(home, monkeypatch, "a", data)
     app = App.load()

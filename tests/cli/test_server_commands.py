@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from streamling.cli._server import Server
-from streamling.http.blocking import send_request
+from streamling.network.http.blocking import send_request
 from tests.cli.conftest import Project, Result, clean_environment, command_line
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually

@@ -18,8 +18,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
-from streamling.state.sqlite import SqliteState
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.state.sqlite import SqliteState
 from tests.cli.conftest import Project, command_environment, command_line
 from tests.harness.script import wait_until_ended
 

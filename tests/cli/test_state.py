@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from streamling.state.ownership import lock_state
-from streamling.state.sqlite import SqliteState
+from streamling.engine.state.ownership import lock_state
+from streamling.engine.state.sqlite import SqliteState
 
 
 @pytest.fixture

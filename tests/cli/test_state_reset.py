@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.topics import create_topic
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.topics import create_topic
+from streamling.engine.state.sqlite import SqliteState
 from streamling.errors import StreamlingError
-from streamling.state.sqlite import SqliteState
 from tests.cli.conftest import Project
 
 KAFKA = """\

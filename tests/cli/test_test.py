@@ -1,4 +1,4 @@
-"""`test`: the command; `tests/pipeline_tests` tests what cases do."""
+"""`test`: the command; `tests/dev/pipeline_tests` tests what cases do."""
 
 from xml.etree import ElementTree as ET
 

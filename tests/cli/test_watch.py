@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from streamling.cli.watch import Rates, bar, duration, show_progress, status_parts
-from streamling.output.status_line import can_show_status
+from streamling.engine.run.status import RunStatus
+from streamling.observe.terminal.status_line import can_show_status
 from streamling.plugins.sources import Progress
-from streamling.runtime.status import RunStatus
 from tests.cli.conftest import PIPELINE, Project, clean_environment, command_environment, command_line
-from tests.dataflow.test_sql_flows import pipeline, sql
+from tests.engine.dataflow.test_sql_flows import pipeline, sql
 from tests.harness.pipelines import Bench, eventually, finish
 from tests.harness.terminal import Terminal
 
@@ -60,7 +60,10 @@ def test_between_json_logs_nothing_is_drawn(tmp_path):
 
 
 def test_only_a_terminal_that_can_erase_has_a_status_line(tmp_path, monkeypatch):
-    script = "import sys\nfrom streamling.output.status_line import can_show_status\nprint(can_show_status(sys.stderr))"
+    script = (
+        "import sys\nfrom streamling.observe.terminal.status_line import can_show_status\n"
+        "print(can_show_status(sys.stderr))"
+    )
     for term, expected in (("xterm", "True"), ("dumb", "False")):
         env = {**clean_environment(), "TERM": term}
         with Terminal([sys.executable, "-c", script], cwd=tmp_path, env=env) as terminal:
@@ -75,8 +78,8 @@ def test_other_output_is_above_the_line(tmp_path):
     """Also in pieces, and the line is truncated at the width of the terminal."""
     script = """
 import sys, time
-from streamling.output.streams import safe_streams, terminal_of
-from streamling.output.status_line import status_line
+from streamling.observe.terminal.streams import safe_streams, terminal_of
+from streamling.observe.terminal.status_line import status_line
 with safe_streams(), status_line(terminal_of(sys.stderr)) as line:
     line.show("status 1 " + "x" * 200)
     print("a whole line", file=sys.stderr)

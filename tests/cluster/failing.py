@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from streamling.config import AppConfig
-from streamling.config.core import default_cache_dir
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.jvm.session import SparkRuntime
-from streamling.jvm.workers import WorkerCheck
+from streamling.pipeline.config import AppConfig
+from streamling.pipeline.config.core import default_cache_dir
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
+from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.workers import WorkerCheck
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

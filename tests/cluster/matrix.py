@@ -18,8 +18,8 @@ from fastavro import writer
 from psycopg import sql
 from pyarrow import parquet
 
-from streamling.dev.avro import decode
-from streamling.dev.topics import Message, consume
+from streamling.dev.services.avro import decode
+from streamling.dev.services.topics import Message, consume
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.harness.commands import Command

@@ -117,9 +117,9 @@ def test_a_worker_that_cannot_run_python_operators_is_named_at_the_start(both, p
 def test_a_cluster_without_room_is_reported_while_the_pipeline_waits(cluster, tmp_path):
     code = f"""
 import os
-from streamling.config.core import default_cache_dir
-from streamling.jvm.session import SparkRuntime
-from streamling.jvm.workers import WorkerCheck
+from streamling.pipeline.config.core import default_cache_dir
+from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.workers import WorkerCheck
 conf = {{"spark.executor.memory": "64g"}}
 runtime = SparkRuntime.start(master={cluster.master!r}, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
 session = runtime.session()

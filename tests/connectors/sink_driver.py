@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.options import NodeOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState

@@ -21,8 +21,8 @@ def test_rows_in_python_are_not_sent_to_spark():
 
 @pytest.fixture
 def sink():
-    from streamling.config import AppConfig
     from streamling.connectors.blackhole import BlackholeSinkOptions
+    from streamling.pipeline.config import AppConfig
     from streamling.plugins.context import NodeContext
     from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 

@@ -16,21 +16,21 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.print import PrintSink
-from streamling.dev.clickhouse import LocalClickHouse
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.services.clickhouse import LocalClickHouse
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.delivery import Delivery
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
-from streamling.testing.harness import NoSpark, wait_for_end
-from streamling.testing.nodes import BatchListSource
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.kafka.sink_driver import KafkaSinkBench, people
 from tests.connectors.postgres.aggregate.driver import Aggregate, transfers

@@ -5,8 +5,8 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.connectors.memory import MemorySink, collected_rows
+from streamling.dev.contracts.harness import NAME
 from streamling.testing import PipelineHarness
-from streamling.testing.harness import NAME
 
 
 def given(*ids: int) -> pa.RecordBatch:

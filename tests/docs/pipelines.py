@@ -11,7 +11,7 @@ import sqlglot
 import yaml
 from pydantic import SecretStr
 
-from streamling.config import AppConfig
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import parse_pipeline
 from streamling.pipeline.variables import Variables

@@ -21,20 +21,21 @@ import pytest
 import yaml
 
 from streamling.cli.main import cli
-from streamling.config import AppConfig, load_config
-from streamling.config.schema import settings
 from streamling.connectors.memory import collected_rows
-from streamling.dev.postgres import LocalPostgres
-from streamling.document.loader import load_yaml
+from streamling.dev.pipeline_tests.load import load_files
+from streamling.dev.pipeline_tests.model import Case, CaseFile, Expectation, HttpAnswer, SourceInput
+from streamling.dev.pipeline_tests.suite import run_cases
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.pipeline.config import AppConfig, load_config
+from streamling.pipeline.config.schema import settings
+from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline_tests.load import load_files
-from streamling.pipeline_tests.model import Case, CaseFile, Expectation, HttpAnswer, SourceInput
-from streamling.pipeline_tests.suite import run_cases
 from streamling.plugins import FreeFormOptions, Sink
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.sql.problems import InvalidSql
 from streamling.types.json import json_rows
+from tests.dev.pipeline_tests.driver import problems
 from tests.docs.blocks import PAGES, Block
 from tests.docs.pipelines import (
     BLOCKS,
@@ -49,7 +50,6 @@ from tests.docs.pipelines import (
 )
 from tests.harness.pipelines import Bench, eventually, finish
 from tests.paths import ROOT
-from tests.pipeline_tests.driver import problems
 
 #: why a block of text may be left unchecked
 REASONS = {"diagram", "output", "notation"}

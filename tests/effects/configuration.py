@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.config import ClickHouseConfig
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
@@ -26,20 +25,21 @@ from streamling.connectors.postgres.sink import PostgresSinkOptions
 from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
+from streamling.engine.run.app import App
+from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.run.state import open_state
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.network.policy import ANY_ADDRESS
 from streamling.observe.observer import RunObserver
+from streamling.observe.telemetry.metrics import MetricStore
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
-from streamling.runtime.app import App
-from streamling.runtime.node_state import NodeStateView
-from streamling.runtime.run import PipelineRun
-from streamling.runtime.state import open_state
-from streamling.state.memory import MemoryState
-from streamling.telemetry.metrics import MetricStore
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.engines import engine_for, limits_of
@@ -256,14 +256,14 @@ def rows_wanted(config: AppConfig) -> object:
 
 
 _OTLP, _RUN, _HANDLER = (
-    "tests/telemetry/test_otlp.py",
-    "tests/runtime/test_run.py",
+    "tests/observe/telemetry/test_otlp.py",
+    "tests/engine/run/test_run.py",
     "tests/connectors/http/test_handler.py",
 )
 _KNOBS = "tests/effects/test_knobs.py"
 _ACCESS, _SERVE_API = "tests/serve/test_access.py", "tests/serve/test_api.py"
 _ADMIN, _OBSERVING, _TRACES = (
-    "tests/admin/test_server.py",
+    "tests/serve/admin/test_server.py",
     "tests/cli/test_observing.py",
     "tests/observe/test_traces.py",
 )
@@ -277,7 +277,7 @@ PROOFS: dict[str, Observed | By] = {
     "record_batch_size": Observed(kafka_pace, 5000),
     "internal_buffer_size": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
     "num_records_before_stop": By(
-        "tests/dataflow/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"
+        "tests/engine/dataflow/test_sql_flows.py::test_a_record_limit_counts_rows_that_spark_writes"
     ),
     "checkpoint_interval_sec": By(f"{_KNOBS}::test_positions_are_stored_every_checkpoint_interval_sec"),
     "checkpoint_timeout_sec": By(f"{_RUN}::test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline"),
@@ -319,7 +319,7 @@ PROOFS: dict[str, Observed | By] = {
     "spark.environment": By(f"{_KNOBS}::test_an_environment_variable_that_is_named_reaches_the_workers_of_spark"),
     "secrets.<name>": Observed(pipeline_with_secret, "x"),
     "secret_store.path": By("tests/cli/test_secret.py::test_the_path_is_a_setting"),
-    "secret_store.key": By("tests/secrets/test_store.py::test_the_key_may_be_a_setting"),
+    "secret_store.key": By("tests/pipeline/secrets/test_store.py::test_the_key_may_be_a_setting"),
     "secret_store.key_file": By("tests/cli/test_secret.py::test_the_path_is_a_setting"),
     "serve.listen": By(f"{_ACCESS}::test_an_address_that_others_reach_requires_a_token"),
     "serve.dir": By("tests/serve/test_server.py::test_a_folder_crashes_of_parts_and_kills_of_the_server"),
@@ -378,7 +378,7 @@ PROOFS: dict[str, Observed | By] = {
         "tests/plugins/test_side_outputs.py::test_the_configuration_attaches_it_to_every_source"
     ),
     "plugin.side_output_options.<name>": By("tests/plugins/test_side_outputs.py::test_options_are_keyed_by_the_id"),
-    "plugin.secrets.<name>": By("tests/config/test_load.py::test_secrets_of_plugins_are_kept_for_them"),
+    "plugin.secrets.<name>": By("tests/pipeline/config/test_load.py::test_secrets_of_plugins_are_kept_for_them"),
     **_kafka("kafka_source", kafka_source),
     "kafka_source.consumer_group_id": By(
         "tests/connectors/kafka/test_source_outages.py::test_offsets_are_committed_to_the_group"
@@ -427,7 +427,7 @@ PROOFS: dict[str, Observed | By] = {
     "clickhouse_sink.batch_flush_interval": Observed(clickhouse_sink, "7s"),
     **_server("postgres_sink_connections.<name>", postgres_sink, "pass"),
     "open_telemetry_metrics.ingestion_endpoint": By(
-        "tests/telemetry/test_reporting.py::test_metrics_go_to_the_endpoint_and_into_the_file"
+        "tests/observe/telemetry/test_reporting.py::test_metrics_go_to_the_endpoint_and_into_the_file"
     ),
     "open_telemetry_metrics.endpoint_protocol": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
     "open_telemetry_metrics.batch_interval_secs": By(

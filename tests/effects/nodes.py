@@ -45,13 +45,13 @@ COMMON: dict[str, By] = {
     "type": By("tests/pipeline/test_bad_pipelines.py::test_bad_pipeline_is_explained", "bad_pipelines"),
     "primary_key": By(f"{_KEYS}::test_missing_key_columns_are_named_with_those_there_are"),
     "telemetry": By(
-        "tests/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
+        "tests/engine/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
     ),
     "telemetry.labels": By(
-        "tests/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
+        "tests/engine/dataflow/test_metrics.py::test_what_a_plugin_measures_carries_its_labels_and_those_of_the_file"
     ),
-    "telemetry.event_time": By("tests/dataflow/test_event_times.py::test_each_node_has_its_own_event_times"),
-    "telemetry.event_time.column": By("tests/dataflow/test_event_times.py::test_a_missing_column_only_warns"),
+    "telemetry.event_time": By("tests/engine/dataflow/test_event_times.py::test_each_node_has_its_own_event_times"),
+    "telemetry.event_time.column": By("tests/engine/dataflow/test_event_times.py::test_a_missing_column_only_warns"),
     "telemetry.event_time.unit": By(
         "tests/observe/test_event_times.py::test_the_watermark_is_the_latest_event_time_in_milliseconds"
     ),
@@ -207,7 +207,7 @@ PROOFS: dict[str, By] = {
         f"{_SCRIPT}::test_declared_columns_are_in_alphabetical_order_followed_by_the_row_kind"
     ),
     "transform sql parallelism": By(
-        "tests/dataflow/test_sql_flows.py::test_parallelism_of_a_sql_node_is_the_number_of_its_tasks"
+        "tests/engine/dataflow/test_sql_flows.py::test_parallelism_of_a_sql_node_is_the_number_of_its_tasks"
     ),
     "transform sql sql": By("tests/transforms/sql/test_transform.py::test_sql_and_primary_key_are_required"),
     "sink kafka parallelism": By(f"{_KNOBS}::test_so_many_tasks_write_to_a_topic"),

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from streamling.config import AppConfig
+from streamling.pipeline.config import AppConfig
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from streamling.config import AppConfig, load_config
-from streamling.config.schema import ANY_NAME, Setting, expected, settings
+from streamling.pipeline.config import AppConfig, load_config
+from streamling.pipeline.config.schema import ANY_NAME, Setting, expected, settings
 from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline

@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.http.handler import HandlerTransform
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.connectors.kafka.sink import KafkaSink, KafkaSinkOptions
@@ -19,6 +18,9 @@ from streamling.connectors.memory import MemorySink
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
 from streamling.connectors.postgres.sink import PostgresSink
 from streamling.connectors.print import PrintSink
+from streamling.dev.contracts.contract import sample_rows
+from streamling.dev.contracts.harness import eventually, wait_for_end, wait_until_settled
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
 from streamling.plugins.operators import Operator
@@ -26,8 +28,6 @@ from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
 from streamling.plugins.sources import END, Wait
 from streamling.testing import PipelineHarness
-from streamling.testing.contract import sample_rows
-from streamling.testing.harness import eventually, wait_for_end, wait_until_settled
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.transform import ScriptTransform

@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 
 from streamling.connectors.kafka.config import KafkaSink, KafkaSource
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.postgres import LocalPostgres
-from streamling.dev.registry import LocalRegistry
-from streamling.dev.topics import consume
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.dev.services.registry import LocalRegistry
+from streamling.dev.services.topics import consume
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from tests.connectors.kafka.source_driver import Topic
 from tests.connectors.postgres.driver import Driver
 from tests.harness.pipelines import Bench, eventually, finish

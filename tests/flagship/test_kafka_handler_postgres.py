@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from tests.connectors.kafka.source_driver import framed, record
 from tests.flagship.bench import Flagship
 from tests.harness.endpoint import Reply, Request, endpoint

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic, framed, record, table_of
 from tests.flagship.bench import Flagship

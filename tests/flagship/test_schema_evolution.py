@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamling.runtime.run import PipelineRun
+from streamling.engine.run.run import PipelineRun
 from tests.connectors.kafka.generations import STORIES
 from tests.connectors.kafka.source_driver import Topic, record
 from tests.flagship.bench import Flagship

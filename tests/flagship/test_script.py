@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship, Sinks
 from tests.transforms.script.test_transform import PRODUCTION, PRODUCTION_SCHEMA, transfers

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship
 from tests.harness.pipelines import finish

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamling.dev.avro import decode
-from streamling.dev.topics import Message, consume
+from streamling.dev.services.avro import decode
+from streamling.dev.services.topics import Message, consume
 from tests.connectors.kafka.source_driver import framed, record
 from tests.flagship.bench import Flagship
 from tests.harness.pipelines import finish

@@ -20,10 +20,10 @@ import yaml
 from streamling.connectors.http.responses import ResponseRows
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.errors import StreamlingError
-from streamling.http.client import HttpClient, Target
+from streamling.network.http.client import HttpClient, Target
 from streamling.network.policy import ANY_ADDRESS
 from tests.fuzz.budget import FIRST_SEED, SECONDS, rounds
-from tests.http.raw import RawServer, chunks, raw_server
+from tests.network.http.raw import RawServer, chunks, raw_server
 
 _CORPUS = Path(__file__).parents[1] / "corpus/http"
 #: of a mutated response

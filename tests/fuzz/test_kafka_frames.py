@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from streamling.types.wide.layout import layout_of
 from tests.connectors.kafka.source_driver import KafkaBench
 from tests.fuzz.avro_model import Reader, encoded, zigzag

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from tests.connectors.kafka.source_driver import KafkaBench
 from tests.fuzz.budget import rounds
 from tests.fuzz.kafka_model import BadMessage, parse, row_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.output.redaction import MASK, Redactor
+from streamling.redaction import MASK, Redactor
 from tests.fuzz.budget import SECONDS, rounds
 from tests.fuzz.encodings import ENCODINGS, PLACES, WITH_USER
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from streamling.dev.clickhouse import LocalClickHouse
+from streamling.dev.services.clickhouse import LocalClickHouse
 from tests.harness.services import ClickHouse
 
 
@@ -74,7 +74,7 @@ def query(server: ClickHouse, statement: str, **parameters: str) -> str:
 
 
 def inject_fault(server: LocalClickHouse, action: str, **options: Any) -> None:
-    """Make the next requests fail; ``streamling.dev.clickhouse_server`` lists actions and options."""
+    """Make the next requests fail; ``streamling.dev.services.clickhouse_server`` lists actions and options."""
     answer = request(server, json.dumps({"action": action, **options}), path="/_test/faults")
     assert answer.status == 200, answer.body.decode()
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from streamling.jvm.class_path import spark_home, spark_jars
-from streamling.jvm.command import jvm_command
-from streamling.jvm.environment import jvm_environment
-from streamling.jvm.executors import executor_environment
-from streamling.jvm.java import find_java
+from streamling.spark.jvm.class_path import spark_home, spark_jars
+from streamling.spark.jvm.command import jvm_command
+from streamling.spark.jvm.environment import jvm_environment
+from streamling.spark.jvm.executors import executor_environment
+from streamling.spark.jvm.java import find_java
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120

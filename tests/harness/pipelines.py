@@ -9,7 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import (
     BatchOptions,
@@ -25,8 +27,6 @@ from streamling.plugins.sinks import Sink
 from streamling.plugins.sources import END, Source, SourceBatch, SparkRead, Wait
 from streamling.plugins.streams import Stream, StreamBatch, StreamedSource
 from streamling.plugins.transforms import Transform
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 
 
 class NumbersOptions(SourceOptions):

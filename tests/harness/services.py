@@ -16,12 +16,12 @@ from uuid import uuid4
 import pytest
 
 from streamling.connectors.postgres.config import PostgresState
-from streamling.dev.clickhouse import DATABASE, USER, LocalClickHouse
-from streamling.dev.kafka import LocalKafka, SecureListeners
-from streamling.dev.packages import Packages
-from streamling.dev.postgres import LocalPostgres
-from streamling.dev.registry import LocalRegistry
-from streamling.jvm.java import find_java
+from streamling.dev.services.clickhouse import DATABASE, USER, LocalClickHouse
+from streamling.dev.services.kafka import LocalKafka, SecureListeners
+from streamling.dev.services.packages import Packages
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.dev.services.registry import LocalRegistry
+from streamling.spark.jvm.java import find_java
 from tests.harness.proxy import password_asked
 
 if TYPE_CHECKING:

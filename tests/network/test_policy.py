@@ -22,8 +22,8 @@ from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.postgres.connection import Server, connect
 from streamling.errors import StreamlingError
 from streamling.network.policy import NetworkPolicy
-from streamling.telemetry.otlp_endpoint import Endpoint
-from streamling.telemetry.otlp_transport import Service, transport
+from streamling.observe.telemetry.otlp_endpoint import Endpoint
+from streamling.observe.telemetry.otlp_transport import Service, transport
 
 PUBLIC_ONLY = NetworkPolicy(deny_private=True)
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from streamling.observe.activity import Activity, Edge, blocked_by_queue, evaluating, passing, work_in_spark
-from streamling.telemetry.metrics import Distribution, MetricStore
+from streamling.observe.telemetry.metrics import Distribution, MetricStore
 from tests.observe.clock import ManualClock
 
 NATIVE = {"execution_kind": "native"}

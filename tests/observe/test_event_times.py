@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.observe.event_times import EventTimes
+from streamling.observe.telemetry.metrics import Distribution, MetricStore
 from streamling.pipeline.options import EventTime
-from streamling.telemetry.metrics import Distribution, MetricStore
 
 
 def times(store: MetricStore, unit: str | None = None) -> EventTimes:

@@ -17,13 +17,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1 import trace_pb2 as otlp
 
-from streamling.config import AppConfig
 from streamling.observe.epochs import EpochLog
 from streamling.observe.traces import reporting_traces
+from streamling.pipeline.config import AppConfig
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.observe.clock import ManualClock
-from tests.telemetry.receiver import tags_of
+from tests.observe.telemetry.receiver import tags_of
 
 PROTOCOLS = ("http/protobuf", "http/json", "grpc")
 

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from streamling.document.loader import MAX_BYTES
+from streamling.engine.run.app import App
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, Problem
+from streamling.pipeline.document.loader import MAX_BYTES
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.runtime.app import App
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 
 FOLDER = Path(__file__).parent.parent / "bad_pipelines"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import jsonschema
 
-from streamling.document.loader import load_yaml
+from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.jsonschema import pipeline_schema
 from streamling.pipeline.parse import load_pipeline, parse_pipeline
 from streamling.plugins.registry import Registry

@@ -8,7 +8,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from streamling.document.loader import load_yaml
+from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.jsonschema import pipeline_schema
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry

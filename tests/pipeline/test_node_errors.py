@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.document.location import Location
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.location import Location
 from streamling.pipeline.error_locations import node_error, node_errors, problem_from_error
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.options import FreeFormOptions

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamling.document.scalars import BadValueError
+from streamling.pipeline.document.scalars import BadValueError
 from streamling.pipeline.typenames import SUPPORTED, parse_type
 
 

@@ -11,18 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.harness import NAME, PATIENCE, NoSpark, wait_for_end
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
-from streamling.testing.harness import NAME, PATIENCE, NoSpark, wait_for_end
 from tests.harness.commands import QUICK_JVM
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"

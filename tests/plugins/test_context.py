@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from streamling.dev.contracts.contract import sample_rows
 from streamling.errors import StreamlingError
 from streamling.pipeline.options import SinkOptions
 from streamling.plugins import Sink
 from streamling.plugins.messages import Error
 from streamling.retry import backoff_delay
 from streamling.testing import PipelineHarness
-from streamling.testing.contract import sample_rows
 
 
 class Forgetting(Sink[SinkOptions]):
@@ -36,8 +36,8 @@ def test_a_plugin_clears_its_own_entries_and_no_others():
 
 
 def test_entries_of_a_node_whose_name_begins_alike_stay():
-    from streamling.runtime.node_state import NodeStateView
-    from streamling.state.memory import MemoryState
+    from streamling.engine.run.node_state import NodeStateView
+    from streamling.engine.state.memory import MemoryState
 
     backend = MemoryState()
     backend.put_many({"a": 1, "a:x": 2, "a:b": 3, "a:b:x": 4, "a:bc": 5})

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from streamling.config import AppConfig
+from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.reference.nodes import with_field_tables
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.reference.nodes import with_field_tables
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
-from streamling.testing.harness import NoSpark, wait_for_end
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "plugins.md"

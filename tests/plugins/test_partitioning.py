@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
+from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import ByColumns, Partitioning, RoundRobin, Transform, TransformOptions
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness
-from streamling.testing.harness import NoSpark, wait_for_end
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "partitioned_plugin.py"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.config import load_config
+from streamling.engine.run.app import App
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.runtime.app import App
+from streamling.pipeline.config import load_config
 
 PLUGINS = '''
 from streamling.plugins import Preprocessor, StreamlingError, plugin

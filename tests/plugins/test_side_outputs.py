@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from streamling.config import load_config
 from streamling.connectors.memory import collected_rows
+from streamling.engine.run.app import App
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.runtime.app import App
-from streamling.state.memory import MemoryState
+from streamling.pipeline.config import load_config
 from tests.harness.pipelines import finish
 
 FILE = '''

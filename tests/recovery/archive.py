@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 
-from streamling.dev.avro import decode
-from streamling.dev.topics import Message, consume, produce
+from streamling.dev.services.avro import decode
+from streamling.dev.services.topics import Message, consume, produce
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, framed
 from tests.harness.commands import Nodes

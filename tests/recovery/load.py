@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from random import Random
 
-from streamling.dev.topics import Message, produce
+from streamling.dev.services.topics import Message, produce
 from tests.connectors.kafka.source_driver import Topic
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from streamling.dev.topics import Message, consume, produce
+from streamling.dev.services.topics import Message, consume, produce
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Nodes
 from tests.recovery import accounts

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from streamling.connectors.clickhouse.errors import UNKNOWN_TABLE, ServerError
-from streamling.dev.clickhouse import LocalClickHouse
-from streamling.dev.topics import consume
+from streamling.dev.services.clickhouse import LocalClickHouse
+from streamling.dev.services.topics import consume
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.clickhouse import clear_faults, inject_fault, pending_faults

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
-from streamling.state.sqlite import SqliteState
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.state.sqlite import SqliteState
 from tests.connectors.postgres.driver import Driver
 from tests.harness.commands import Command, Nodes
 from tests.harness.pipelines import eventually

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from streamling.state.sqlite import SqliteState
+from streamling.engine.state.sqlite import SqliteState
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Command

@@ -15,7 +15,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Command
 from tests.recovery.accounts import BurstyAccountLoad, account_nodes, expected, stored

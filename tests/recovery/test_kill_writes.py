@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from tests.connectors.postgres.driver import Driver
 from tests.harness.commands import Command
 from tests.harness.pipelines import eventually

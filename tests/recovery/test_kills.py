@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.state.sqlite import SqliteState
+from streamling.engine.state.sqlite import SqliteState
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Command
 from tests.recovery.scenarios import Accounts, Balances, FirstValues, Scenario

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.service import LocalService
+from streamling.dev.services.service import LocalService
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Command

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.kafka.config import KafkaSource
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from tests.connectors.kafka.source_driver import Topic, framed, record
 from tests.flagship.bench import Flagship
 from tests.fuzz.budget import FIRST_SEED

@@ -24,14 +24,14 @@ import yaml
 
 from streamling.connectors.clickhouse.errors import ServerError
 from streamling.connectors.memory import collected_rows
-from streamling.dev.avro import SchemaRegistry, decode
-from streamling.dev.topics import consume
+from streamling.dev.services.avro import SchemaRegistry, decode
+from streamling.dev.services.topics import consume
+from streamling.engine.run.run import PipelineRun
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import FreeFormOptions, SourceOptions
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import Position, Source, SourceBatch, Wait
-from streamling.runtime.run import PipelineRun
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, record
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from starlette.routing import Route, Router
 
-from streamling.admin.routes import history_route, reading_routes
+from streamling.serve.admin.routes import history_route, reading_routes
 from tests.harness.endpoint import Reply, Request, endpoint
 from tests.harness.pipelines import eventually
 from tests.serve.conftest import INLINE_SECRET, PRIVATE_VARIABLE, STORED_SECRET, TOKENS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.config import load_config
-from streamling.secrets.keys import Key, KeySetting
-from streamling.secrets.store import SecretStore
+from streamling.pipeline.config import load_config
+from streamling.pipeline.secrets.keys import Key, KeySetting
+from streamling.pipeline.secrets.store import SecretStore
 from streamling.serve.applications import Applications
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import PipelineSpec

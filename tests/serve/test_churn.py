@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.topics import Message, create_topic, produce
 from tests.harness.pipelines import eventually
 from tests.serve.definitions import csv_to_print, write_csv
 from tests.serve.processes import children

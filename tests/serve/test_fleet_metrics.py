@@ -8,11 +8,11 @@ import pytest
 from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from streamling.observe.telemetry.metrics import MetricStore, Series
 from streamling.serve.fleet_metrics import ObservedPipeline, Selection, fleet_exposition, fleet_series
 from streamling.serve.lifecycle import Actual, State
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import Measures
-from streamling.telemetry.metrics import MetricStore, Series
 from tests.serve.definitions import csv_to_print, write_csv
 from tests.serve.server import Client
 

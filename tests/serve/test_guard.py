@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from streamling.admin.guard import MAX_BODY_BYTES
 from streamling.serve.access import Access, RateLimit
+from streamling.serve.admin.guard import MAX_BODY_BYTES
 from streamling.serve.config import Serve, Token
 from streamling.serve.guard import guarded
 

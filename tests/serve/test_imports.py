@@ -8,7 +8,7 @@ import sys
 CHECK = """
 import sys
 import streamling.cli.run, streamling.cli.main
-from streamling.runtime.app import App
+from streamling.engine.run.app import App
 from pathlib import Path
 text = "sources: {a: {type: kafka, topic: t}}\\nsinks: {b: {type: print, from: a}}"
 App.load(env={}, cwd=Path.cwd()).parse(text, "a.yaml")

@@ -15,7 +15,7 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from streamling.dev.topics import Message, consume, create_topic, produce
+from streamling.dev.services.topics import Message, consume, create_topic, produce
 from tests.recovery.load import Load
 from tests.serve.server import Client, ServeProcess
 

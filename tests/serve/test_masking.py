@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.output.redaction import MASK, add_secrets
+from streamling.redaction import MASK, add_secrets
 from streamling.serve.masking import masked_text, masked_values
 
 

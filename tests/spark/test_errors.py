@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from streamling.cli.errors import render
-from streamling.dataflow.rows import Rows
+from streamling.engine.dataflow.rows import Rows
 from streamling.errors import StreamlingError
-from streamling.output.redaction import add_secrets
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.options import FreeFormOptions
+from streamling.redaction import add_secrets
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.errors import spark_error, spark_failure
 

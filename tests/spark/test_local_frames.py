@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from streamling.dataflow.arrow_frames import to_frame
+from streamling.engine.dataflow.arrow_frames import to_frame
 from streamling.spark.local_frames import is_local, to_arrow
 
 pytestmark = pytest.mark.spark

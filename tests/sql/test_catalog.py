@@ -7,6 +7,7 @@ from typing import Any
 import datafusion as oracle
 import pytest
 
+from streamling.spark.unsafe_functions import UNSAFE_FUNCTIONS
 from streamling.sql import catalog
 from streamling.sql.compiler import compile_sql
 
@@ -19,7 +20,7 @@ _SYNTAX |= {"cast", "extract"}
 def test_every_function_of_spark_is_in_exactly_one_group(spark: Any) -> None:
     names = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
     names = {name for name in names if name.isidentifier()} - _SYNTAX
-    groups = [catalog.SCALARS, catalog.AGGREGATES, catalog.WINDOWS, catalog.GENERATORS, catalog.FORBIDDEN]
+    groups = [catalog.SCALARS, catalog.AGGREGATES, catalog.WINDOWS, catalog.GENERATORS, UNSAFE_FUNCTIONS]
     assert {name: sum(name in group for group in groups) for name in names} == dict.fromkeys(names, 1)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.reference.functions import page, speed
+from streamling.dev.reference.functions import page, speed
 from streamling.sql import catalog
 from streamling.sql.compiler import compile_sql
 from streamling.sql.dialect import tokenize
@@ -83,7 +83,7 @@ def test_only_a_kernel_needs_a_python_worker(spark: Any, expression: str, in_pyt
 
 
 def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run python -m streamling.reference.functions docs/sql-functions.md"
+    assert PAGE.read_text() == page(), "run python -m streamling.dev.reference.functions docs/sql-functions.md"
 
 
 def problem_of(expression: str) -> SqlProblem:

@@ -72,7 +72,7 @@ def wanted(column: pa.Array, call: str) -> list[Any]:
 
 
 def ours(spark: Any, column: pa.Array, call: str) -> list[Any]:
-    from streamling.dataflow.arrow_frames import to_frame
+    from streamling.engine.dataflow.arrow_frames import to_frame
     from streamling.spark.local_frames import to_arrow
 
     statement = Statement("node", f"SELECT {call.format('x')} AS v FROM t")

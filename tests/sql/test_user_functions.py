@@ -6,18 +6,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.harness import wait_for_end
+from streamling.dev.contracts.nodes import BatchListSource
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import SqlFunction
 from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
-from streamling.testing.harness import wait_for_end
-from streamling.testing.nodes import BatchListSource
 
 FILE = '''
 import pyarrow as pa

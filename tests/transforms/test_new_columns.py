@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
-from streamling.runtime.run import PipelineRun
 from tests.connectors.kafka.source_driver import Topic, record
 from tests.flagship.bench import Flagship
 from tests.harness.endpoint import Endpoint, Reply, Request, echo, endpoint

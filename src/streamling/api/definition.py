@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 from streamling.connectors.memory import MemorySinkOptions, MemorySourceOptions
-from streamling.document.suggest import did_you_mean, listing
+from streamling.engine.run.app import App
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.model import Node, NodeKind, Pipeline
-from streamling.runtime.app import App
 
 #: a path, YAML text (recognised by its line breaks), or a mapping with the structure of a pipeline file
 Definition: TypeAlias = str | os.PathLike[str] | Mapping[str, Any]

@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from streamling.api.managed import Managed
 from streamling.connectors.memory import MemorySinkOptions, collected_rows
-from streamling.document.suggest import listing
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.run.status import RunStatus
 from streamling.errors import StreamlingError
-from streamling.runtime.run import PipelineRun
-from streamling.runtime.status import RunStatus
+from streamling.pipeline.document.suggest import listing
 
 if TYPE_CHECKING:
-    from streamling.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkRuntime
 
 _POLL_SECONDS = 0.02
 

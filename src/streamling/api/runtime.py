@@ -19,19 +19,19 @@ from typing import TYPE_CHECKING, Any
 from streamling.api.definition import Definition, read_definition, with_memory_nodes
 from streamling.api.managed import Managed
 from streamling.api.run import Run
-from streamling.config import AppConfig, load_config
-from streamling.config.file import read_document
 from streamling.connectors.memory import MemoryInput, MemoryInputs, Rows
-from streamling.document.loader import Document
+from streamling.engine.run.app import App
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.network.policy import NetworkPolicy
+from streamling.pipeline.config import AppConfig, load_config
+from streamling.pipeline.config.file import read_document
+from streamling.pipeline.document.loader import Document
 from streamling.plugins.shared import SharedResources
-from streamling.runtime.app import App
-from streamling.runtime.run import PipelineRun
 from streamling.spark.master import is_local
 
 if TYPE_CHECKING:
-    from streamling.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkRuntime
 
 
 class Runtime(Managed):
@@ -144,13 +144,13 @@ class Runtime(Managed):
 
 
 def _start_spark(config: AppConfig, packages: frozenset[str]) -> SparkRuntime:
-    from streamling.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkRuntime
 
     return SparkRuntime.start(
         master=config.spark.master,
         conf=config.spark.conf,
         variables=config.spark.environment,
-        network=NetworkPolicy.of(config.network),
+        properties=NetworkPolicy.of(config.network).java_properties(),
         cache_dir=config.cache_dir,
         spark_packages=packages,
     )
@@ -161,7 +161,7 @@ def _prepare(run: PipelineRun, spark: SparkRuntime, config: AppConfig) -> None:
     session = spark.session()
     run.analyse(session)
     if not is_local(config.spark.master):
-        from streamling.jvm.workers import WorkerCheck
+        from streamling.spark.jvm.workers import WorkerCheck
 
         WorkerCheck(session, needs_python=run.operator_classes.needs_python_workers).wait(lambda: False)
 

@@ -13,8 +13,8 @@ from streamling.cli.options import config_option, debug_option
 from streamling.errors import StreamlingError
 
 if TYPE_CHECKING:
-    from streamling.dev.service import LocalService
-    from streamling.dev.services import LocalServices
+    from streamling.dev.services.service import LocalService
+    from streamling.dev.services.services import LocalServices
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound="LocalService")
@@ -40,11 +40,11 @@ def common_options(function: F) -> F:
 
 
 def local_services(folder: Path, config_name: str | None, debug: bool, ports: tuple[str, ...] = ()) -> LocalServices:
-    from streamling.config import load_config
-    from streamling.dev.packages import Packages
-    from streamling.dev.services import LocalServices
-    from streamling.jvm.java import find_java
-    from streamling.telemetry.logging import configure_logging
+    from streamling.dev.services.packages import Packages
+    from streamling.dev.services.services import LocalServices
+    from streamling.observe.telemetry.logging import configure_logging
+    from streamling.pipeline.config import load_config
+    from streamling.spark.jvm.java import find_java
 
     configure_logging("text", "debug" if debug else "warn")
     config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)

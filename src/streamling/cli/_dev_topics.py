@@ -14,11 +14,11 @@ from streamling.cli._dev import common_options, local_services, running
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES
 from streamling.errors import StreamlingError
-from streamling.output.streams import write_data
+from streamling.observe.terminal.streams import write_data
 
 if TYPE_CHECKING:
-    from streamling.dev.avro import SchemaRegistry
-    from streamling.dev.services import LocalServices
+    from streamling.dev.services.avro import SchemaRegistry
+    from streamling.dev.services.services import LocalServices
 
 
 _BROKERS = "STREAMLING__KAFKA_SOURCE__BROKERS"
@@ -78,8 +78,8 @@ def produce(
       streamling dev produce orders.jsonl --topic orders --schema orders.avsc --key id --partitions 4
       echo '{"id": 7, "_gs_op": "d"}' | streamling dev produce - --topic orders --key id
     """
-    from streamling.dev import topics
-    from streamling.dev.jsonlines import messages
+    from streamling.dev.services import topics
+    from streamling.dev.services.jsonlines import messages
 
     services = local_services(folder, config_name, debug)
     brokers = _brokers(services)
@@ -119,8 +119,8 @@ def consume(
       streamling dev consume --topic orders
       streamling dev consume --topic orders --from-beginning --until-end | jq .value
     """
-    from streamling.dev import topics
-    from streamling.dev.jsonlines import format_message
+    from streamling.dev.services import topics
+    from streamling.dev.services.jsonlines import format_message
 
     services = local_services(folder, config_name, debug)
     brokers = _brokers(services)
@@ -141,7 +141,7 @@ def _brokers(services: LocalServices) -> str:
 
 
 def _registry(services: LocalServices) -> SchemaRegistry:
-    from streamling.dev.avro import SchemaRegistry
+    from streamling.dev.services.avro import SchemaRegistry
 
     return SchemaRegistry(os.environ.get(_REGISTRY) or running(services.registry).url)
 
@@ -149,7 +149,7 @@ def _registry(services: LocalServices) -> SchemaRegistry:
 def _avro_encoder(schema_file: Path, topic: str, services: LocalServices) -> Callable[[dict[str, Any]], bytes]:
     from fastavro.schema import SchemaParseException
 
-    from streamling.dev.avro import AvroEncoder
+    from streamling.dev.services.avro import AvroEncoder
 
     try:
         schema = json.loads(schema_file.read_text(encoding="utf-8"))

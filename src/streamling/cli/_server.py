@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 
 if TYPE_CHECKING:
-    from streamling.http.blocking import HttpResponse
+    from streamling.network.http.blocking import HttpResponse
 
 _TIMEOUT_SECONDS = 30.0
 _MAX_BYTES = 64 * 1024 * 1024
@@ -49,8 +49,8 @@ class Server:
         """Send ``body`` as JSON and return the response. ``file`` is the file that problems of a definition are in."""
         from http.client import HTTPException
 
-        from streamling.http.blocking import send_request
-        from streamling.http.errors import ResponseTooLargeError
+        from streamling.network.http.blocking import send_request
+        from streamling.network.http.errors import ResponseTooLargeError
 
         data = None if body is None else json.dumps(body).encode()
         sent = {**self._headers(), **({} if data is None else {"Content-Type": "application/json"}), **(headers or {})}
@@ -69,7 +69,7 @@ class Server:
         """The lines of a response as they arrive."""
         from http.client import HTTPException
 
-        from streamling.http.blocking import HttpResponse, open_stream
+        from streamling.network.http.blocking import HttpResponse, open_stream
 
         url = f"{self.url}/api/v1{path}?{urlencode(query)}"
         try:
@@ -123,7 +123,7 @@ class Server:
     def _unreachable(self, error: Exception) -> StreamlingError:
         from http.client import HTTPException
 
-        from streamling.http.blocking import reason_of
+        from streamling.network.http.blocking import reason_of
 
         reason = reason_of(error) if isinstance(error, OSError | HTTPException) else str(error)
         return StreamlingError.user(

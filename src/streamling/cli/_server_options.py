@@ -13,7 +13,7 @@ import click
 from streamling.cli._server import Server
 from streamling.cli.options import debug_option
 from streamling.errors import StreamlingError
-from streamling.output.redaction import add_secrets
+from streamling.redaction import add_secrets
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -17,9 +17,9 @@ from streamling.errors import InvalidPipeline, StreamlingError
 
 if TYPE_CHECKING:
     from streamling.cli.state import StateSelection
-    from streamling.config import AppConfig
+    from streamling.engine.run.app import App
+    from streamling.pipeline.config import AppConfig
     from streamling.plugins.connections import ExternalPosition
-    from streamling.runtime.app import App
 
 
 def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, debug: bool) -> int:
@@ -43,9 +43,9 @@ def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, d
 
 def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
     """Move an unusable state file aside, so that the next run starts with an empty one."""
-    from streamling.runtime.config import StateConfig
-    from streamling.state.ownership import lock_state
-    from streamling.state.sqlite import SqliteState
+    from streamling.engine.run.config import StateConfig
+    from streamling.engine.state.ownership import lock_state
+    from streamling.engine.state.sqlite import SqliteState
 
     settings = config.part(StateConfig).state_backend.sqlite
     assert settings is not None
@@ -83,7 +83,7 @@ def _outside_positions(
     app: App, file: str | None, node: str | None, *, debug: bool
 ) -> Iterator[list[ExternalPosition]]:
     """What the nodes of ``file`` store outside the state; starts Spark only for nodes that need it."""
-    from streamling.state.memory import MemoryState
+    from streamling.engine.state.memory import MemoryState
 
     if file is None or not Path(file).exists():
         yield []

@@ -168,14 +168,14 @@ def _read(file: str) -> str:
 
 
 def _declared_name(definition: str, file: str) -> str:
-    from streamling.document.loader import load_yaml
+    from streamling.pipeline.document.loader import load_yaml
 
     return load_yaml(definition, file).name
 
 
 def _parsed_settings(settings: tuple[str, ...]) -> dict[str, Any]:
     """``("a.b=1",)`` as ``{"a": {"b": 1}}``."""
-    from streamling.document.loader import plain_scalar
+    from streamling.pipeline.document.loader import plain_scalar
 
     parsed: dict[str, Any] = {}
     for text in settings:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from streamling.output.printable import printable, printable_json
+from streamling.observe.terminal.printable import printable, printable_json
 
 #: minimum width of a truncated column; narrower ones are unreadable
 _LEAST = 10

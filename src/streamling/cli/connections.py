@@ -16,10 +16,10 @@ from streamling.network.policy import NetworkPolicy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamling.jvm.session import SparkRuntime
-    from streamling.planning.connection_checks import ConnectionResult
-    from streamling.runtime.app import App
-    from streamling.runtime.run import PipelineRun
+    from streamling.engine.planning.connection_checks import ConnectionResult
+    from streamling.engine.run.app import App
+    from streamling.engine.run.run import PipelineRun
+    from streamling.spark.jvm.session import SparkRuntime
 
 
 @dataclass
@@ -33,14 +33,14 @@ class LazySpark:
 
     def session(self) -> SparkSession:
         if self._runtime is None:
-            from streamling.jvm.session import SparkRuntime
+            from streamling.spark.jvm.session import SparkRuntime
 
             config = self.app.config
             self._runtime = SparkRuntime.start(
                 master="local[1]",
                 conf=config.spark.conf,
                 variables=config.spark.environment,
-                network=NetworkPolicy.of(config.network),
+                properties=NetworkPolicy.of(config.network).java_properties(),
                 cache_dir=config.cache_dir,
                 spark_packages=self.spark_packages,
                 quick=True,
@@ -55,8 +55,8 @@ class LazySpark:
 
 def check_connections(app: App, run: PipelineRun, spark: LazySpark) -> list[ConnectionResult]:
     """The result of each connection check of the pipeline."""
-    from streamling.planning.connection_checks import NodeConnection, check_connections
-    from streamling.runtime.state import state_connection
+    from streamling.engine.planning.connection_checks import NodeConnection, check_connections
+    from streamling.engine.run.state import state_connection
 
     state = state_connection(app.config)
     own = [] if state is None else [NodeConnection("(state)", state)]

@@ -22,11 +22,11 @@ from streamling.cli.file_errors import file_errors
 from streamling.cli.options import EXIT_CODES, SuggestingGroup, json_option
 from streamling.cli.progress import progress_of_steps
 from streamling.errors import StreamlingError
-from streamling.output.streams import write_data
+from streamling.observe.terminal.streams import write_data
 
 if TYPE_CHECKING:
-    from streamling.dev.service import LocalService
-    from streamling.dev.services import LocalServices
+    from streamling.dev.services.service import LocalService
+    from streamling.dev.services.services import LocalServices
 
 F = TypeVar("F", bound=Callable[..., Any])
 

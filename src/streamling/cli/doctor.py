@@ -17,8 +17,8 @@ from streamling.cli.progress import ReportStep, progress_of_steps
 from streamling.errors import StreamlingError
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
-    from streamling.runtime.doctor import Check
+    from streamling.engine.run.doctor import Check
+    from streamling.pipeline.config import AppConfig
 
 _COLOURS = {"✓": "green", "•": "yellow", "✗": "red"}
 
@@ -59,9 +59,9 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
       2   wrong usage
       78  the configuration is wrong
     """
-    from streamling.config import load_config
-    from streamling.runtime.doctor import healthy, run_checks
-    from streamling.telemetry.logging import configure_logging
+    from streamling.engine.run.doctor import healthy, run_checks
+    from streamling.observe.telemetry.logging import configure_logging
+    from streamling.pipeline.config import load_config
 
     configure_logging("text", "debug" if debug else "warn")
     config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
@@ -79,9 +79,9 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
 
 def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
     from streamling.cli.connections import LazySpark, check_connections
-    from streamling.runtime.app import App
-    from streamling.runtime.doctor import Check
-    from streamling.state.memory import MemoryState
+    from streamling.engine.run.app import App
+    from streamling.engine.run.doctor import Check
+    from streamling.engine.state.memory import MemoryState
 
     app = App.of(config).without_waiting()
     pipeline = app.pipeline(pipeline_file)
@@ -103,7 +103,7 @@ def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[
 
 
 def _show(checks: list[Check]) -> None:
-    from streamling.runtime.doctor import render
+    from streamling.engine.run.doctor import render
 
     canvas = canvas_of_stdout()
     for line in render(checks).splitlines():
@@ -122,7 +122,7 @@ def _prepare(config: AppConfig) -> None:
 
 
 def _build_archive(config: AppConfig, report_step: ReportStep) -> None:
-    from streamling.jvm.archive import Archive, build_archive
+    from streamling.spark.jvm.archive import Archive, build_archive
 
     cache_dir, conf = config.cache_dir, config.spark.conf
     if not Archive.for_settings(cache_dir=cache_dir, conf=conf).exists():
@@ -130,8 +130,8 @@ def _build_archive(config: AppConfig, report_step: ReportStep) -> None:
 
 
 def _fetch_spark_packages(config: AppConfig, report_step: ReportStep) -> None:
-    from streamling.jvm.jars import damaged_jars, fetch_spark_packages, known_spark_packages
-    from streamling.jvm.java import find_java
+    from streamling.spark.jvm.jars import damaged_jars, fetch_spark_packages, known_spark_packages
+    from streamling.spark.jvm.java import find_java
 
     spark_packages = frozenset(known_spark_packages())
     for jar in damaged_jars(config.cache_dir, spark_packages):

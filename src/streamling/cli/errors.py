@@ -9,7 +9,7 @@ import traceback
 from enum import IntEnum
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.output.printable import printable, printable_lines
+from streamling.observe.terminal.printable import printable, printable_lines
 
 
 class ExitCode(IntEnum):

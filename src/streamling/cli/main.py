@@ -19,7 +19,7 @@ from streamling import __version__
 from streamling.cli.errors import ExitCode, exit_code, render
 from streamling.cli.options import COMPLETION_VARIABLE, unknown_command_error, yaml_completions
 from streamling.errors import StreamlingError
-from streamling.output.streams import safe_streams
+from streamling.observe.terminal.streams import safe_streams
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -201,7 +201,7 @@ def _run(command: click.Command, args: list[str], name: str) -> int:
 
 
 def _print_error(error: Exception, *, debug: bool) -> None:
-    from streamling.telemetry.logging import logs_are_json
+    from streamling.observe.telemetry.logging import logs_are_json
 
     if logs_are_json():
         logging.getLogger("streamling").error(render(error, debug=debug))

@@ -77,7 +77,7 @@ def env_file_option(function: F) -> F:
 def _use_env_file(ctx: click.Context, param: click.Parameter, path: Path | None) -> None:
     if path is None or ctx.resilient_parsing:
         return
-    from streamling.dev.envfile import read_env_file
+    from streamling.dev.services.envfile import read_env_file
 
     added = {name: value for name, value in read_env_file(path).items() if name not in os.environ}
     os.environ.update(added)

@@ -14,7 +14,7 @@ from streamling.cli._server_options import EXIT_CODES, namespace_option, pipelin
 from streamling.cli.canvas import Canvas, canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import json_option
-from streamling.output.streams import write_data
+from streamling.observe.terminal.streams import write_data
 
 _STATES = ("pending", "starting", "running", "pausing", "paused", "restarting", "draining", "finished", "failed")
 _HEADINGS = ("NAMESPACE", "NAME", "STATE", "READY", "ROWS", "LAG", "RESTARTS", "FOR", "REASON")

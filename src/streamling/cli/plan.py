@@ -19,13 +19,13 @@ from streamling.cli.options import (
     json_option,
     pipeline_argument,
 )
-from streamling.output.streams import stdout_for_data
+from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from streamling.planning.description import NodeDescription, PlanDescription
-    from streamling.planning.planned import ResolvedPipeline
-    from streamling.runtime.app import App
-    from streamling.runtime.run import PipelineRun
+    from streamling.engine.planning.description import NodeDescription, PlanDescription
+    from streamling.engine.planning.planned import ResolvedPipeline
+    from streamling.engine.run.app import App
+    from streamling.engine.run.run import PipelineRun
 
 #: fields that the drawing shows elsewhere, or that say nothing about what a node does
 _TOLD_ELSEWHERE = frozenset(
@@ -71,7 +71,7 @@ def plan(
       streamling plan pipeline.yaml --graph svg > pipeline.svg
       streamling plan pipeline.yaml --json | jq '.nodes[].primary_key'
     """
-    from streamling.telemetry.logging import configure_logging
+    from streamling.observe.telemetry.logging import configure_logging
 
     if graph is not None and (with_spark or as_json):
         raise click.UsageError("--graph cannot be combined with --spark or --json")
@@ -90,10 +90,10 @@ def plan(
 
 
 def _draw(pipeline_file: str | None, config_name: str | None, form: str) -> str:
-    from streamling.planning.graph import graph_of
-    from streamling.planning.graph_mermaid import mermaid
-    from streamling.planning.graph_svg import svg
-    from streamling.runtime.app import App
+    from streamling.engine.planning.graph import graph_of
+    from streamling.engine.planning.graph_mermaid import mermaid
+    from streamling.engine.planning.graph_svg import svg
+    from streamling.engine.run.app import App
 
     with stdout_for_data():
         pipeline = App.load(config_name).pipeline(pipeline_file)
@@ -101,10 +101,10 @@ def _draw(pipeline_file: str | None, config_name: str | None, form: str) -> str:
 
 
 def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark: bool, debug: bool) -> PlanDescription:
-    from streamling.planning.description import describe_plan
-    from streamling.runtime.app import App
-    from streamling.runtime.run import PipelineRun
-    from streamling.runtime.state import state_location
+    from streamling.engine.planning.description import describe_plan
+    from streamling.engine.run.app import App
+    from streamling.engine.run.run import PipelineRun
+    from streamling.engine.run.state import state_location
 
     app = App.load(config_name).without_waiting()
     pipeline = app.pipeline(pipeline_file)
@@ -124,9 +124,9 @@ def _with_spark(
 ) -> PlanDescription:
     """``plan`` with Spark's plans, and with the columns that only Spark knows."""
     from streamling.cli.connections import LazySpark
-    from streamling.planning.description import describe_plan
-    from streamling.planning.spark_plans import spark_plans
-    from streamling.runtime.state import state_location
+    from streamling.engine.planning.description import describe_plan
+    from streamling.engine.planning.spark_plans import spark_plans
+    from streamling.engine.run.state import state_location
 
     config = app.config
     spark = LazySpark(app, run.operator_classes.spark_packages, debug)

@@ -14,7 +14,7 @@ import click
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, SuggestingGroup, config_option, debug_option, json_option
-from streamling.output.streams import stdout_for_data
+from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.pipeline.model import NodeKind
@@ -84,8 +84,8 @@ def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool)
       streamling plugins list
       STREAMLING__PLUGIN__PATH=plugins/ streamling plugins list --kind sink
     """
-    from streamling.runtime.app import App
-    from streamling.telemetry.logging import configure_logging
+    from streamling.engine.run.app import App
+    from streamling.observe.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
     app = App.load(config_name)

@@ -20,8 +20,8 @@ from streamling.cli.signals import Shutdown, shutdown_by_signals
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from streamling.config import AppConfig
-    from streamling.runtime.run import PipelineRun
+    from streamling.engine.run.run import PipelineRun
+    from streamling.pipeline.config import AppConfig
 
 _BUDGET_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.1
@@ -77,8 +77,8 @@ def preview(
       2   wrong usage
       78  invalid pipeline or configuration
     """
-    from streamling.config import load_config
-    from streamling.telemetry.logging import configure_logging
+    from streamling.observe.telemetry.logging import configure_logging
+    from streamling.pipeline.config import load_config
 
     with shutdown_by_signals(_BUDGET_SECONDS) as shutdown, ExitStack() as resources:
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
@@ -103,9 +103,9 @@ def _prepared(
 ) -> PipelineRun:
     """A run that is ready to start."""
     from streamling.cli.run import start_spark
-    from streamling.jvm.timings import Timings
-    from streamling.runtime.app import App
-    from streamling.state.memory import MemoryState
+    from streamling.engine.run.app import App
+    from streamling.engine.state.memory import MemoryState
+    from streamling.spark.jvm.timings import Timings
 
     app = App.of(config)
     file = pipeline_file or str(config.pipeline_definition_location)
@@ -166,8 +166,8 @@ def _shown_rows(run: PipelineRun, node: str, rows: int) -> list[pa.RecordBatch]:
 
 
 def _print_json(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
-    from streamling.output.printable import printable
-    from streamling.output.redaction import redact
+    from streamling.observe.terminal.printable import printable
+    from streamling.redaction import redact
     from streamling.types.json import json_rows
 
     for node in nodes:
@@ -198,8 +198,8 @@ def _print_tables(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
 
 
 def _cells(batch: pa.RecordBatch) -> list[tuple[str, ...]]:
-    from streamling.output.printable import printable
-    from streamling.output.redaction import redact
+    from streamling.observe.terminal.printable import printable
+    from streamling.redaction import redact
     from streamling.types.json import json_texts
 
     columns = [

@@ -21,17 +21,17 @@ from streamling.cli.options import config_option, debug_option, env_file_option,
 from streamling.cli.signals import Shutdown, shutdown_by_signals
 from streamling.errors import StreamlingError
 from streamling.network.policy import NetworkPolicy
-from streamling.output.streams import stdout_for_data
+from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streamling.admin.server import AdminServer
-    from streamling.config import AppConfig
-    from streamling.jvm.session import SparkRuntime
-    from streamling.jvm.timings import Timings
-    from streamling.jvm.workers import WorkerCheck
-    from streamling.runtime.run import PipelineRun
+    from streamling.engine.run.run import PipelineRun
+    from streamling.pipeline.config import AppConfig
+    from streamling.serve.admin.server import AdminServer
+    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.timings import Timings
+    from streamling.spark.jvm.workers import WorkerCheck
 
 log = logging.getLogger(__name__)
 
@@ -111,7 +111,7 @@ def run(
       78  invalid pipeline or configuration
       130 interrupted (Ctrl-C) before anything ran
     """
-    from streamling.jvm.timings import Timings
+    from streamling.spark.jvm.timings import Timings
 
     timings = Timings()
     timings.mark("command line read")
@@ -149,9 +149,9 @@ def _run(
     dry_run: bool,
     debug: bool,
 ) -> int:
-    from streamling.config import load_config
-    from streamling.telemetry.logging import configure_logging
-    from streamling.telemetry.reporting import is_reported, reporting_metrics
+    from streamling.observe.telemetry.logging import configure_logging
+    from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
+    from streamling.pipeline.config import load_config
 
     if read_only:
         _become_preview()
@@ -166,9 +166,9 @@ def _run(
         file = pipeline_file or config.pipeline_definition_location
         early = start(frozenset()) if _can_start_early(config, file) else None
         with timings.phase("read the pipeline"):
-            from streamling.admin.server import admin_server
+            from streamling.engine.run.app import App
             from streamling.observe.traces import reporting_traces
-            from streamling.runtime.app import App
+            from streamling.serve.admin.server import admin_server
 
             app = App.of(config)
             pipeline = app.pipeline(pipeline_file)
@@ -222,7 +222,7 @@ def _become_preview() -> None:
 
 def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -> WorkerCheck | None:
     """On a cluster, check the workers while the pipeline is analysed."""
-    from streamling.jvm.workers import WorkerCheck
+    from streamling.spark.jvm.workers import WorkerCheck
     from streamling.spark.master import is_local
 
     if is_local(config.spark.master):
@@ -284,7 +284,7 @@ def _prepare_next_start(runtime: SparkRuntime) -> Iterator[None]:
 def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
     """Whether the JVM can start before the file is parsed, which saves 0.2 s: all Spark connectors are downloaded, or
     the file mentions nothing that needs one."""
-    from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
+    from streamling.spark.jvm.jars import fetched_spark_packages, known_spark_packages
 
     try:
         text = Path(path).read_bytes()
@@ -304,13 +304,13 @@ def start_spark(
     debug: bool,
 ) -> SparkRuntime:
     """Start the JVM; it stops with ``resources``."""
-    from streamling.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkRuntime
 
     runtime = SparkRuntime.start(
         master=config.spark.master,
         conf=config.spark.conf,
         variables=config.spark.environment,
-        network=NetworkPolicy.of(config.network),
+        properties=NetworkPolicy.of(config.network).java_properties(),
         cache_dir=config.cache_dir,
         spark_packages=spark_packages,
         debug=debug,

@@ -10,7 +10,7 @@ import click
 
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, config_option, debug_option
-from streamling.output.streams import stdout_for_data
+from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.plugins.registry import Registry
@@ -69,7 +69,7 @@ def schema(output: Path | None, with_plugins: bool, of_test: bool, config_name: 
 
 
 def _schema_text(config_name: str | None, *, with_plugins: bool, of_test: bool) -> str:
-    from streamling.runtime.app import App
+    from streamling.engine.run.app import App
 
     if of_test:
         return schema_text(None)
@@ -82,8 +82,8 @@ def _schema_text(config_name: str | None, *, with_plugins: bool, of_test: bool) 
 
 def schema_text(registry: Registry | None) -> str:
     """The schema of pipeline files with the types of ``registry``; None: of test files."""
+    from streamling.dev.pipeline_tests.jsonschema import case_file_schema
     from streamling.pipeline.jsonschema import pipeline_schema
-    from streamling.pipeline_tests.jsonschema import case_file_schema
 
     schema = case_file_schema() if registry is None else pipeline_schema(registry)
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"

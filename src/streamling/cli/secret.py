@@ -25,10 +25,10 @@ from streamling.cli.options import (
     json_option,
 )
 from streamling.errors import StreamlingError
-from streamling.output.redaction import add_secrets
+from streamling.redaction import add_secrets
 
 if TYPE_CHECKING:
-    from streamling.secrets.store import SecretStore
+    from streamling.pipeline.secrets.store import SecretStore
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,9 +86,9 @@ def _store_options(function: F) -> F:
 
 
 def _local_store(config_name: str | None) -> SecretStore:
-    from streamling.config import load_config
-    from streamling.secrets.store import SecretStore
-    from streamling.telemetry.logging import configure_logging
+    from streamling.observe.telemetry.logging import configure_logging
+    from streamling.pipeline.config import load_config
+    from streamling.pipeline.secrets.store import SecretStore
 
     configure_logging("text", "warn")
     return SecretStore.of(load_config(config_name or "config", cwd=Path.cwd(), env=os.environ), os.environ)

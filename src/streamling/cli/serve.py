@@ -11,10 +11,10 @@ import click
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option
 from streamling.cli.signals import shutdown_by_signals
-from streamling.output.streams import stdout_for_data
+from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
 
 #: time from a signal to the end of the process before the configuration has been read
 _BUDGET_SECONDS = 25.0
@@ -61,8 +61,8 @@ def serve(listen: str | None, folder: Path | None, config_name: str | None, debu
       2   wrong usage
       78  invalid configuration
     """
-    from streamling.config import load_config
-    from streamling.telemetry.logging import configure_logging
+    from streamling.observe.telemetry.logging import configure_logging
+    from streamling.pipeline.config import load_config
 
     with stdout_for_data(), shutdown_by_signals(_BUDGET_SECONDS) as shutdown:
         name = config_name or "config"

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import NoReturn, Protocol
 
 from streamling.cli.errors import ExitCode
-from streamling.telemetry.logging import formatted_as_json
+from streamling.observe.telemetry.logging import formatted_as_json
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 #: GNU timeout signals its child and then the whole group. A person who presses Ctrl-C twice means it.

@@ -24,11 +24,11 @@ from streamling.cli.options import (
     json_option,
     pipeline_argument,
 )
-from streamling.output.streams import write_data
+from streamling.observe.terminal.streams import write_data
 
 if TYPE_CHECKING:
-    from streamling.runtime.app import App
-    from streamling.state.backend import StateBackend
+    from streamling.engine.run.app import App
+    from streamling.plugins.state_backend import StateBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -125,7 +125,7 @@ def reset(
       streamling state reset --node orders --yes
     """
     from streamling.cli._state_reset import move_aside, reset_positions
-    from streamling.state.sqlite import DamagedStateError
+    from streamling.engine.state.sqlite import DamagedStateError
 
     app, file = _load_app_and_file(pipeline_file, config_name)
     try:
@@ -158,7 +158,7 @@ def import_(
       streamling state import backup.json
       streamling state export --config old | streamling state import - --config new --yes
     """
-    from streamling.runtime.state import open_state
+    from streamling.engine.run.state import open_state
 
     entries = _backup_entries(backup, node)
     with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, None) as selection:
@@ -177,8 +177,8 @@ def import_(
 
 
 def _backup_entries(backup: TextIO, node: str | None) -> dict[str, Any]:
+    from streamling.engine.state.keys import owner
     from streamling.errors import StreamlingError
-    from streamling.state.keys import owner
 
     try:
         saved = json.load(backup)
@@ -225,9 +225,9 @@ class StateSelection:
 
 def _load_app_and_file(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
     """The configuration, and what the pipeline file says about its state."""
+    from streamling.engine.run.app import App
+    from streamling.observe.telemetry.logging import configure_logging
     from streamling.pipeline.model import Pipeline
-    from streamling.runtime.app import App
-    from streamling.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
     app = App.load(config_name)
@@ -260,8 +260,8 @@ def _require_pipeline_file(app: App, file: _File, pipeline_file: str | None) -> 
 
 def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
     """The state of the pipeline, also if it was written before the pipeline had an `application_id`."""
-    from streamling.runtime.state import find_legacy_state, find_state
-    from streamling.state.keys import owner
+    from streamling.engine.run.state import find_legacy_state, find_state
+    from streamling.engine.state.keys import owner
 
     found = find_state(app.config)
     if not app.is_named_after_file or (found is not None and found.items()):
@@ -285,8 +285,8 @@ class _File:
 
 def _read_file(pipeline_file: str | None, app: App) -> _File:
     """Read the file without importing the plugins that check or rewrite it. A default file may be missing."""
-    from streamling.document.loader import load_yaml
     from streamling.errors import InvalidPipeline, Problem
+    from streamling.pipeline.document.loader import load_yaml
     from streamling.pipeline.model import NodeKind
     from streamling.pipeline.variables import expand_name
 
@@ -311,7 +311,7 @@ def _read_file(pipeline_file: str | None, app: App) -> _File:
 
 
 def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[Entry]:
-    from streamling.state.keys import owner
+    from streamling.engine.state.keys import owner
 
     for key, value in items.items():
         node = owner(key, names or frozenset())
@@ -329,8 +329,8 @@ def _of_node(node: str, entries: tuple[Entry, ...], names: frozenset[str] | None
 
 
 def _show(selection: StateSelection) -> None:
-    from streamling.runtime.config import StateConfig
-    from streamling.runtime.state import state_location
+    from streamling.engine.run.config import StateConfig
+    from streamling.engine.run.state import state_location
 
     config = selection.app.config
     place = state_location(config)

@@ -15,10 +15,10 @@ import click
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, env_file_option
 from streamling.errors import StreamlingError
-from streamling.output.printable import printable
+from streamling.observe.terminal.printable import printable
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
 
 _KINDS: Final = {"i": "\x1b[32m+I\x1b[0m ", "u": "\x1b[33m+U\x1b[0m ", "d": "\x1b[31m-D\x1b[0m "}
 
@@ -79,8 +79,8 @@ def tap(
       1   the pipeline is not running, or the node or the filter is wrong
       2   wrong usage
     """
-    from streamling.admin.client import AdminClient
-    from streamling.config import load_config
+    from streamling.pipeline.config import load_config
+    from streamling.serve.admin.client import AdminClient
 
     config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
     base = _server_base(server, pipeline) if server else f"{url or _running(config, pipeline)}/admin"
@@ -114,7 +114,7 @@ def _server_base(server: str, pipeline: str) -> str:
 
 def _running(config: AppConfig, pipeline: str) -> str:
     """The address of a run of the file or the application id ``pipeline``."""
-    from streamling.admin.registry import running_pipelines
+    from streamling.serve.admin.registry import running_pipelines
 
     runs = running_pipelines(config.cache_dir)
     path = os.path.abspath(pipeline)

@@ -26,7 +26,7 @@ def write_template(
     with file_errors(folder, "choose a writable folder"):
         if folder.is_dir() and any(folder.iterdir()):
             raise click.UsageError(f"{folder} is not empty; choose a new folder")
-        written = _copy(files("streamling") / "templates" / name, folder, words)
+        written = _copy(files("streamling") / "cli" / "templates" / name, folder, words)
         for file, content in (more or {}).items():
             (folder / file).write_text(content, encoding="utf-8")
             written.append(folder / file)

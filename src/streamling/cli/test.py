@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from streamling.pipeline_tests.load import LoadedCase
-    from streamling.pipeline_tests.run_case import CaseResult
+    from streamling.dev.pipeline_tests.load import LoadedCase
+    from streamling.dev.pipeline_tests.run_case import CaseResult
 
 _COLOURS = {"-": "red", "+": "green", "~": "yellow"}
 
@@ -73,8 +73,8 @@ def test(
       2   wrong usage, or there is no case to run
       78  a test file, a pipeline or a configuration is wrong
     """
-    from streamling.pipeline_tests.load import find_files, load_files
-    from streamling.telemetry.logging import configure_logging
+    from streamling.dev.pipeline_tests.load import find_files, load_files
+    from streamling.observe.telemetry.logging import configure_logging
 
     configure_logging("text", "debug" if debug else "error")
     matches = _selection(selection)
@@ -87,7 +87,7 @@ def test(
         return ExitCode.OK
     results = _run(cases, fail_fast=fail_fast, debug=debug, update=update)
     if junit is not None:
-        from streamling.pipeline_tests.junit import write_junit
+        from streamling.dev.pipeline_tests.junit import write_junit
 
         with file_errors(junit.parent, "choose a writable file"):
             write_junit(results, junit)
@@ -96,8 +96,8 @@ def test(
 
 
 def _selection(expression: str | None) -> Callable[[str], bool]:
+    from streamling.dev.pipeline_tests.select import parse_selection
     from streamling.errors import StreamlingError
-    from streamling.pipeline_tests.select import parse_selection
 
     try:
         return parse_selection(expression) if expression else lambda name: True
@@ -113,8 +113,8 @@ def _nothing_found(paths: Sequence[Path], selection: str | None) -> str:
 
 
 def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: bool) -> list[CaseResult]:
-    from streamling.pipeline_tests.suite import run_cases
-    from streamling.pipeline_tests.update import record
+    from streamling.dev.pipeline_tests.suite import run_cases
+    from streamling.dev.pipeline_tests.update import record
 
     results, canvas = [], canvas_of_stdout()
     with _spark(debug) as session:
@@ -128,15 +128,15 @@ def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: b
 @contextmanager
 def _spark(debug: bool) -> Iterator[Callable[[], SparkSession]]:
     """Start the JVM while the first pipelines are read."""
-    from streamling.config import load_config
-    from streamling.jvm.session import SparkRuntime
+    from streamling.pipeline.config import load_config
+    from streamling.spark.jvm.session import SparkRuntime
 
     config = load_config(cwd=Path.cwd(), env=os.environ)
     runtime = SparkRuntime.start(
         master="local[*]",
         conf={**config.spark.conf, "spark.sql.shuffle.partitions": "1"},
         variables=config.spark.environment,
-        network=NetworkPolicy.of(config.network),
+        properties=NetworkPolicy.of(config.network).java_properties(),
         cache_dir=config.cache_dir,
         spark_packages=frozenset(),
         quick=True,

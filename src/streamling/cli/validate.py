@@ -10,14 +10,14 @@ from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode, render_warning
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.output.printable import printable
-from streamling.output.streams import stdout_for_data
+from streamling.observe.terminal.printable import printable
+from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.cli.connections import LazySpark
-    from streamling.planning.connection_checks import ConnectionResult
-    from streamling.runtime.app import App
-    from streamling.runtime.run import PipelineRun
+    from streamling.engine.planning.connection_checks import ConnectionResult
+    from streamling.engine.run.app import App
+    from streamling.engine.run.run import PipelineRun
 
 
 @click.command()
@@ -74,7 +74,7 @@ def validate(
     if as_json:
         return print_json_result(pipeline_file, config_name, debug, static=static, connect=connect, strict=strict)
     from streamling.cli.connections import show_connections
-    from streamling.telemetry.logging import captured_warnings, configure_logging
+    from streamling.observe.telemetry.logging import captured_warnings, configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
     with stdout_for_data(), captured_warnings() as logged:
@@ -119,7 +119,7 @@ def print_json_result(
     """The result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
     `warnings`; exit code 0 or 1. With ``connect`` also `connections`."""
     from streamling.cli.connections import as_objects
-    from streamling.telemetry.logging import captured_warnings, configure_logging
+    from streamling.observe.telemetry.logging import captured_warnings, configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
     errors: list[str] = []
@@ -163,8 +163,8 @@ class _Check:
     def of(cls, pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> _Check:
         """Read the file; raises its errors."""
         from streamling.cli.connections import LazySpark
-        from streamling.runtime.app import App
-        from streamling.state.memory import MemoryState
+        from streamling.engine.run.app import App
+        from streamling.engine.state.memory import MemoryState
 
         app = App.load(config_name).without_waiting()
         pipeline = app.pipeline(pipeline_file)

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from streamling.output.status_line import StatusLine, can_show_status, status_line
-from streamling.output.streams import terminal_of
+from streamling.observe.telemetry.logging import logs_are_json
+from streamling.observe.terminal.status_line import StatusLine, can_show_status, status_line
+from streamling.observe.terminal.streams import terminal_of
 from streamling.periodic import run_periodically
-from streamling.telemetry.logging import logs_are_json
 
 if TYPE_CHECKING:
-    from streamling.runtime.run import PipelineRun
-    from streamling.runtime.status import RunStatus
+    from streamling.engine.run.run import PipelineRun
+    from streamling.engine.run.status import RunStatus
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from pydantic import Field
 
 from streamling.connectors.config import PrintConfig
-from streamling.output.status_line import hide_status_line
-from streamling.output.streams import data_output
+from streamling.observe.terminal.status_line import hide_status_line
+from streamling.observe.terminal.streams import data_output
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.sinks import Sink

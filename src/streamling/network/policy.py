@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from streamling.config.core import Network
 from streamling.errors import StreamlingError
 from streamling.network.addresses import PRIVATE_NETWORKS, is_private
 from streamling.network.hosts import matches_any
+from streamling.pipeline.config.core import Network
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from streamling.observe.telemetry.metrics import BUCKETS, NodeMetrics
 from streamling.pipeline.options import EventTime
-from streamling.telemetry.metrics import BUCKETS, NodeMetrics
 
 #: milliseconds per unit
 MILLISECONDS: Final = {"seconds": 1000.0, "milliseconds": 1.0, "microseconds": 0.001}

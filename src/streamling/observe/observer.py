@@ -5,15 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from streamling.config import AppConfig
 from streamling.observe.activity import Activity
 from streamling.observe.dead_letters import RecentDeadLetters
 from streamling.observe.epochs import EpochLog
 from streamling.observe.event_times import EventTimes
 from streamling.observe.live_rows import LiveRows
+from streamling.observe.telemetry.metrics import MetricStore
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import Node, Pipeline
 from streamling.plugins.registry import Registry
-from streamling.telemetry.metrics import MetricStore
 
 
 class RunObserver:

@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
-from streamling.config import AppConfig
 from streamling.observe.epochs import EpochLog, EpochRecord
-from streamling.telemetry.config import TelemetryConfig
-from streamling.telemetry.otlp_traces import Span, create_trace_push
-from streamling.telemetry.reporting import Reporter
+from streamling.observe.telemetry.config import TelemetryConfig
+from streamling.observe.telemetry.otlp_traces import Span, create_trace_push
+from streamling.observe.telemetry.reporting import Reporter
+from streamling.pipeline.config import AppConfig
 
 #: spans that wait for the receiver; older ones are dropped
 _MOST_WAITING: Final = 10_000
@@ -28,7 +28,7 @@ def reporting_traces(epochs: EpochLog, config: AppConfig, env: Mapping[str, str]
     if not settings.pushes:
         yield
         return
-    from streamling.telemetry.otlp_endpoint import Endpoint
+    from streamling.observe.telemetry.otlp_endpoint import Endpoint
 
     waiting = WaitingSpans()
     epochs.on_end = lambda record: waiting.add(list(spans_of(record)))

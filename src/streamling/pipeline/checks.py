@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from streamling.document.loader import Document
-from streamling.document.suggest import listing
 from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.document.loader import Document
+from streamling.pipeline.document.suggest import listing
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.labels import reserved_by_type
 from streamling.pipeline.model import Node, NodeKind

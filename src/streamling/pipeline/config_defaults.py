@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from streamling.pipeline.model import Node, Pipeline
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
 
 log = logging.getLogger(__name__)
 

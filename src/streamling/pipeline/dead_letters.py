@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from streamling.document.location import Location
-from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem
+from streamling.pipeline.document.location import Location
+from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.graph import resolve
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.nodes import Draft

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from streamling.document.location import Location
 from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.document.location import Location
 from streamling.pipeline.model import Node
 
 

@@ -6,9 +6,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from streamling.document.suggest import closest, listing
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.dead_letters import KEY
+from streamling.pipeline.document.suggest import closest, listing
 from streamling.pipeline.model import Node, Pipeline
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.pipeline.validation_errors import problem_at

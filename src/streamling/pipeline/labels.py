@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from streamling.document.scalars import BadValueError
+from streamling.pipeline.document.scalars import BadValueError
 
 MAX_LABELS = 20
 MAX_VALUE_BYTES = 256

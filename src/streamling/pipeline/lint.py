@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from streamling.document.location import Location
-from streamling.document.suggest import listing
 from streamling.errors import Problem
+from streamling.pipeline.document.location import Location
+from streamling.pipeline.document.suggest import listing
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.options import SinkOptions, SourceOptions

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.graph import resolve
 from streamling.pipeline.model import Node
 from streamling.pipeline.references import sql_problem

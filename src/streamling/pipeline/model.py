@@ -8,8 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
 
-from streamling.document.location import UNKNOWN_LOCATION, Location
 from streamling.errors import NodeLabel
+from streamling.pipeline.document.location import UNKNOWN_LOCATION, Location
 from streamling.pipeline.options import NodeOptions
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamling.document.loader import Document, Path
-from streamling.document.location import Location
-from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem
+from streamling.pipeline.document.loader import Document, Path
+from streamling.pipeline.document.location import Location
+from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.node_types import NodeType, NodeTypes
 from streamling.pipeline.options import DeadLetterOptions, NodeOptions

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from streamling.document.scalars import Duration, PrimaryKey
+from streamling.pipeline.document.scalars import Duration, PrimaryKey
 from streamling.pipeline.labels import Labels
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
     from streamling.sql.lookups import Lookup
 
 

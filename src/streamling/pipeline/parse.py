@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Protocol
 
-from streamling.document.loader import Document, load_yaml
-from streamling.document.secrets import secrets_in
-from streamling.document.suggest import closest
 from streamling.errors import InvalidPipeline, Problem, error_context
-from streamling.output.redaction import add_secrets
 from streamling.pipeline.checks import job_problems, label_problems, orphan_problems
+from streamling.pipeline.document.loader import Document, load_yaml
+from streamling.pipeline.document.secrets import secrets_in
+from streamling.pipeline.document.suggest import closest
 from streamling.pipeline.keys import keyless, with_known_keys
 from streamling.pipeline.lookups import lookup_problems
 from streamling.pipeline.model import NodeKind, Pipeline
@@ -23,6 +22,7 @@ from streamling.pipeline.nodes import Draft, read_node
 from streamling.pipeline.references import link
 from streamling.pipeline.validation_errors import problem_at
 from streamling.pipeline.variables import Variables, expand_variables
+from streamling.redaction import add_secrets
 
 log = logging.getLogger(__name__)
 

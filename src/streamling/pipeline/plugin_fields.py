@@ -9,7 +9,7 @@ from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from streamling.document.loader import Document, Path
+from streamling.pipeline.document.loader import Document, Path
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.validation_errors import field_name
 

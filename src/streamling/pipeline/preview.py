@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import yaml
 
-from streamling.document.loader import Document, load_yaml
 from streamling.errors import InvalidPipeline
 from streamling.pipeline.checks import unread_nodes
+from streamling.pipeline.document.loader import Document, load_yaml
 from streamling.pipeline.node_types import NodeTypes
 
 _SINKS: Final = "sinks"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from streamling.document.location import Location
-from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.dead_letters import dead_letters_of, sink_problems
+from streamling.pipeline.document.location import Location
+from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.graph import canonical, find_cycle, resolve, topological_order
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.nodes import Draft

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamling.document.suggest import did_you_mean
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.suggest import did_you_mean
 from streamling.pipeline.keyed_options import options_for
 from streamling.pipeline.model import Node, NodeKind, Pipeline
 from streamling.pipeline.node_types import NodeType, NodeTypes

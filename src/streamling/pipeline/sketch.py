@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamling.document.loader import Document, load_yaml
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.document.loader import Document, load_yaml
 from streamling.pipeline.graph import resolve
 from streamling.pipeline.model import NodeKind
 

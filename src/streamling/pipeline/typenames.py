@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator, WithJsonSchema
 
-from streamling.document.scalars import BadValueError
-from streamling.document.suggest import closest
+from streamling.pipeline.document.scalars import BadValueError
+from streamling.pipeline.document.suggest import closest
 
 if TYPE_CHECKING:
     import pyarrow as pa

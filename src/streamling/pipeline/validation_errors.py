@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
-from streamling.document.loader import Document, EntryLocation, Path
-from streamling.document.location import Location
-from streamling.document.scalars import BadValueError
-from streamling.document.suggest import closest, listing
 from streamling.errors import Problem
+from streamling.pipeline.document.loader import Document, EntryLocation, Path
+from streamling.pipeline.document.location import Location
+from streamling.pipeline.document.scalars import BadValueError
+from streamling.pipeline.document.suggest import closest, listing
 
 
 @dataclass(frozen=True)

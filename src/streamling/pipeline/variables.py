@@ -21,11 +21,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr
 
-from streamling.config.values import secret_key
-from streamling.document.loader import Document, Path, plain_scalar
-from streamling.document.scalars import PROGRAM
-from streamling.document.suggest import did_you_mean
 from streamling.errors import Problem, StreamlingError
+from streamling.pipeline.config.values import secret_key
+from streamling.pipeline.document.loader import Document, Path, plain_scalar
+from streamling.pipeline.document.scalars import PROGRAM
+from streamling.pipeline.document.suggest import did_you_mean
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.node_types import NodeTypes
 from streamling.pipeline.validation_errors import problem_at

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
 from streamling.errors import BadRow, StreamlingError
 from streamling.network.policy import NetworkPolicy
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.delivery import Deliveries, Delivery
 from streamling.plugins.operators import OptionsT
 from streamling.plugins.shared import SharedResources

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from streamling.errors import BadRow
-from streamling.output.redaction import redact
+from streamling.redaction import redact
 from streamling.types.row_kind import OP_COLUMN
 
 #: columns of every dead-letter sink

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from streamling.errors import StreamlingError
-from streamling.output.redaction import add_secrets
+from streamling.redaction import add_secrets
 from streamling.serve.config import Role, Serve, Token
 
 _ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")

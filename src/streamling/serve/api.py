@@ -12,12 +12,12 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from streamling import __version__
-from streamling.admin.previews import MOST_ROWS, MOST_SECONDS, PreviewLimits
-from streamling.console import mount_console
-from streamling.output.redaction import add_secrets
+from streamling.redaction import add_secrets
+from streamling.serve.admin.previews import MOST_ROWS, MOST_SECONDS, PreviewLimits
 from streamling.serve.api_access import Admin, GlobalAdmin, Operator, Viewer
 from streamling.serve.api_errors import add_error_handlers
 from streamling.serve.api_pipelines import pipeline_routes
+from streamling.serve.console import mount_console
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.model import NAME_RULES, PipelineKey, Specification

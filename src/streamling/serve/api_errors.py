@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from streamling.errors import StreamlingError
-from streamling.output.redaction import redact
+from streamling.redaction import redact
 from streamling.serve.errors import InvalidDefinition, Refusal, Refused
 from streamling.serve.schemas import ErrorBody, ErrorObject, ProblemObject
 

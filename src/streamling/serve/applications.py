@@ -10,15 +10,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from streamling.config import AppConfig, load_config
-from streamling.config.pipeline_settings import config_of_pipeline
 from streamling.connectors.kafka.config import KafkaConfig
-from streamling.document.loader import load_yaml
+from streamling.engine.run.app import App
 from streamling.network.hosts import matches_any
+from streamling.pipeline.config import AppConfig, load_config
+from streamling.pipeline.config.pipeline_settings import config_of_pipeline
+from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.model import Pipeline
+from streamling.pipeline.secrets.store import SecretStore, StoredSecrets
 from streamling.plugins.shared import SharedResources
-from streamling.runtime.app import App
-from streamling.secrets.store import SecretStore, StoredSecrets
 from streamling.serve.config import ServeConfig
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.sizes import SIZES
@@ -64,7 +64,7 @@ class Applications:
 
     def check(self, spec: PipelineSpec) -> None:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
-        from streamling.state.memory import MemoryState
+        from streamling.engine.state.memory import MemoryState
 
         app = self.of(spec).without_waiting()
         app.run(self.pipeline(app, spec), MemoryState()).check_without_spark()

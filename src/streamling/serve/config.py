@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from streamling.config import values
-from streamling.config.core import CoreConfig
-from streamling.config.section import Section
-from streamling.config.values import folded
+from streamling.pipeline.config import values
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.section import Section
+from streamling.pipeline.config.values import folded
 
 Role = Annotated[Literal["viewer", "operator", "admin"], folded("viewer", "operator", "admin")]
 

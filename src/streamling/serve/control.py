@@ -10,8 +10,9 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
-from streamling.output.redaction import MASK
-from streamling.secrets.store import SecretStore
+from streamling.observe.telemetry.log_book import LogBook
+from streamling.pipeline.secrets.store import SecretStore
+from streamling.redaction import MASK
 from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
@@ -25,7 +26,6 @@ from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import PipelineSpec
 from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary, ProblemObject
 from streamling.serve.stored_topology import stored_topology
-from streamling.telemetry.log_book import LogBook
 
 #: fields of a pipeline that the reconciler knows
 _OF_STATE = ("state", "reason", "error", "remedy", "ready", "restarts")

@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, LiteralString, Protocol
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.config import PostgresState
+from streamling.engine.run.config import StateConfig
+from streamling.engine.state.ownership import lock_state
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
-from streamling.runtime.config import StateConfig
-from streamling.state.ownership import lock_state
+from streamling.pipeline.config import AppConfig
 
 if TYPE_CHECKING:
     import psycopg

@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from streamling.observe.telemetry.catalogue import metrics
+from streamling.observe.telemetry.metrics import Kind, Series
+from streamling.observe.telemetry.prometheus import exposition, family
 from streamling.serve.lifecycle import Actual
 from streamling.serve.metrics import METRICS
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import Measures, PipelineHandle
-from streamling.telemetry.catalogue import metrics
-from streamling.telemetry.metrics import Kind, Series
-from streamling.telemetry.prometheus import exposition, family
 
 #: series of one pipeline, and of all together
 MOST_PER_PIPELINE: Final = 1_000

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from streamling.document.loader import load_yaml
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.output.redaction import redact
+from streamling.pipeline.document.loader import load_yaml
+from streamling.redaction import redact
 from streamling.serve.catalogue import Actor, Catalogue
 from streamling.serve.errors import Refused
 from streamling.serve.model import DEFAULT_NAMESPACE, Isolation, PipelineKey, Size, Specification

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from streamling.admin.remote import RemoteAdmin, RemoteResponse
 from streamling.errors import StreamlingError
+from streamling.serve.admin.remote import RemoteAdmin, RemoteResponse
 
 _HEADERS: Final[tuple[str, ...]] = ("content-type", "content-length", "x-accel-buffering")
 

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streamling.admin.guard import Guard, Rejected, error_body, unauthorized
 from streamling.serve.access import Access, Principal, RateLimit
+from streamling.serve.admin.guard import Guard, Rejected, error_body, unauthorized
 
 #: requests of one token that are open at a time, such as those that follow a log
 _OPEN_REQUESTS = 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from streamling.output.redaction import redact
+from streamling.redaction import redact
 
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
 #: Quotes end everything that is recognised as a credential by its form, such as `token=…`; the private character keeps

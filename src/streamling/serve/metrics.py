@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamling.telemetry.catalogue import Metric
+from streamling.observe.telemetry.catalogue import Metric
 
 METRICS: Final = {
     "pipeline_state": Metric("gauge", "1 for the state that a pipeline of a server is in.", ("state",)),

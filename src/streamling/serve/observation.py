@@ -1,5 +1,5 @@
 """What a running pipeline shows: topology, epochs, live rows, rejected rows. The routes are those of a single run
-(`admin/routes.py`, `reading_routes`); those that change something belong to the API, which checks the role."""
+(`serve/admin/routes.py`, `reading_routes`); those that change something belong to the API, which checks the role."""
 
 from functools import partial
 from typing import Annotated, Any, Final
@@ -10,7 +10,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streamling.admin.routes import history_route
+from streamling.serve.admin.routes import history_route
 from streamling.serve.api_access import Key
 from streamling.serve.api_errors import ApiError
 from streamling.serve.control import ControlPlane

@@ -11,9 +11,9 @@ from typing import Final
 
 from starlette.concurrency import run_in_threadpool
 
-from streamling.admin.previews import PreviewLimits, PreviewNode, Previews, shown_nodes
-from streamling.admin.remote import RemoteAdmin
 from streamling.errors import StreamlingError
+from streamling.serve.admin.previews import PreviewLimits, PreviewNode, Previews, shown_nodes
+from streamling.serve.admin.remote import RemoteAdmin
 from streamling.serve.applications import Applications
 from streamling.serve.control import ControlPlane
 from streamling.serve.model import PipelineKey

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamling.document.loader import load_yaml
 from streamling.errors import InvalidPipeline, Problem
-from streamling.output.redaction import redact
+from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.model import NodeKind
+from streamling.redaction import redact
 from streamling.serve.schemas import ProblemObject
 
 

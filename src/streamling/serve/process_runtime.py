@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
-from streamling.admin.remote import RemoteAdmin
 from streamling.errors import StreamlingError
 from streamling.observe.rate_history import Counts, RunCounts
-from streamling.output.streams import data_output
+from streamling.observe.telemetry.logging import current_pipeline
+from streamling.observe.telemetry.metrics import Series
+from streamling.observe.terminal.streams import data_output
+from streamling.serve.admin.remote import RemoteAdmin
 from streamling.serve.applications import Applications
 from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
-from streamling.telemetry.logging import current_pipeline
-from streamling.telemetry.metrics import Series
 from streamling.threads import ContextThread
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import partial
 
 from streamling.errors import StreamlingError
 from streamling.observe.rate_history import RateHistory
-from streamling.output.redaction import redact
+from streamling.redaction import redact
 from streamling.serve.background import Background
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, next_on_trial, observe

@@ -18,7 +18,7 @@ from streamling.serve.model import PipelineKey, Size
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from streamling.telemetry.metrics import Series
+    from streamling.observe.telemetry.metrics import Series
 
 
 class Phase(StrEnum):
@@ -108,7 +108,7 @@ class PipelineHandle(Protocol):
         """Rows of the pipeline and its nodes since the start, also after its end; None if it has not started."""
 
     def routes(self) -> ASGIApp | None:
-        """The routes that show what the pipeline does (`admin/routes.py`, `reading_routes`); None before it has
+        """The routes that show what the pipeline does (`serve/admin/routes.py`, `reading_routes`); None before it has
         started."""
 
     def metrics(self, timeout: float) -> Sequence[Series] | None:

@@ -12,10 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamling.config import AppConfig
 from streamling.errors import StreamlingError
 from streamling.observe.rate_history import recording
-from streamling.secrets.store import SecretStore
+from streamling.observe.telemetry.log_book import LogBook
+from streamling.pipeline.config import AppConfig
+from streamling.pipeline.secrets.store import SecretStore
 from streamling.serve.access import Access, RateLimit, is_loopback
 from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
@@ -30,7 +31,6 @@ from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.stored_state import delete_state
 from streamling.serve.warm_spark import WarmSpark, start_spark
 from streamling.serve.writability import Writability
-from streamling.telemetry.log_book import LogBook
 
 if TYPE_CHECKING:
     import uvicorn
@@ -145,8 +145,8 @@ class Server:
         self, control: ControlPlane, applications: Applications, access: Access, settings: Serve
     ) -> uvicorn.Server:
         # while the JVM starts: takes half a second
-        from streamling.admin.guard import LOOPBACK
-        from streamling.admin.server import create_server
+        from streamling.serve.admin.guard import LOOPBACK
+        from streamling.serve.admin.server import create_server
         from streamling.serve.api import create_api
         from streamling.serve.guard import guarded
         from streamling.serve.preview import DefinitionPreviews

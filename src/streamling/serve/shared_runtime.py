@@ -10,21 +10,21 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+from streamling.engine.run.memory import jvm_megabytes
+from streamling.engine.run.observed import ObservedRun
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.observe.rate_history import RunCounts
-from streamling.output.redaction import redact
-from streamling.runtime.memory import jvm_megabytes
-from streamling.runtime.observed import ObservedRun
-from streamling.runtime.run import PipelineRun
+from streamling.observe.telemetry.logging import current_pipeline
+from streamling.observe.telemetry.metrics import Series
+from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
+from streamling.redaction import redact
 from streamling.serve.applications import Applications
 from streamling.serve.background import Background
 from streamling.serve.runtime import JvmDeath, Measures, Phase, PipelineSpec, Report
 from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
 from streamling.serve.warm_spark import POOL, SharedJvm, WarmSpark
-from streamling.telemetry.logging import current_pipeline
-from streamling.telemetry.metrics import Series
-from streamling.telemetry.reporting import is_reported, reporting_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -219,7 +219,7 @@ class SharedHandle:
     def _started(self) -> PipelineRun:
         from starlette.routing import Router  # while the JVM starts
 
-        from streamling.admin.routes import reading_routes
+        from streamling.serve.admin.routes import reading_routes
 
         spec, runtime = self._spec, self._runtime
         app = runtime.applications.of(spec)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from streamling.config import AppConfig
+from streamling.pipeline.config import AppConfig
 from streamling.serve.model import Size
 
 #: what the engine uses for sizes without values of their own

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from streamling.engine.run.app import App
+from streamling.engine.run.state import find_state
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.plugins.connections import ExternalPosition
-from streamling.runtime.app import App
-from streamling.runtime.state import find_state
 from streamling.serve.applications import Applications, definition_file
 from streamling.serve.runtime import PipelineSpec
-from streamling.state.memory import MemoryState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

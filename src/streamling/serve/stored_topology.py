@@ -21,7 +21,7 @@ _STATUS = {State.FAILED: "stopped", State.RESTARTING: "stopped"}
 def stored_topology(
     key: PipelineKey, definition: str, actual: Actual, last: tuple[float, RunCounts] | None
 ) -> dict[str, Any]:
-    """The same fields as the topology of a run, which `runtime/topology.py` describes; None where only a run has a
+    """The same fields as the topology of a run, which `engine/run/topology.py` describes; None where only a run has a
     number. ``definition`` contains no secrets; ``last`` are the last counts and their time."""
     file = f"{key.name}.yaml"
     nodes = sketch_pipeline(definition, file)

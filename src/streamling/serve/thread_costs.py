@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from streamling.telemetry.logging import current_pipeline
+from streamling.observe.telemetry.logging import current_pipeline
 from streamling.threads import ContextThread
 
 #: seconds for which a measurement is used again: a list asks for all pipelines at once

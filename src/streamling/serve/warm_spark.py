@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamling.config import AppConfig
+from streamling.engine.run.memory import total_memory_mb
 from streamling.errors import StreamlingError
-from streamling.jvm.command import DEFAULT_HEAP_MB
-from streamling.jvm.jars import fetched_spark_packages, known_spark_packages
-from streamling.jvm.session import SparkRuntime
 from streamling.network.policy import NetworkPolicy
-from streamling.runtime.memory import total_memory_mb
+from streamling.pipeline.config import AppConfig
 from streamling.serve.runtime import JvmDeath
+from streamling.spark.jvm.command import DEFAULT_HEAP_MB
+from streamling.spark.jvm.jars import fetched_spark_packages, known_spark_packages
+from streamling.spark.jvm.session import SparkRuntime
 from streamling.spark.own_classes import find_class
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
             master=config.spark.master,
             conf={**_defaults(), **config.spark.conf},
             variables=config.spark.environment,
-            network=NetworkPolicy.of(config.network),
+            properties=NetworkPolicy.of(config.network).java_properties(),
             cache_dir=config.cache_dir,
             spark_packages=packages,
             debug=debug,

@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import IO, TYPE_CHECKING, Any
 
-from streamling.config import AppConfig
-from streamling.output.streams import safe_streams, stdout_for_data
+from streamling.observe.telemetry.logging import configure_logging
+from streamling.observe.terminal.streams import safe_streams, stdout_for_data
+from streamling.pipeline.config import AppConfig
 from streamling.serve.applications import Applications
 from streamling.serve.fleet_metrics import MOST_PER_PIPELINE
 from streamling.serve.model import PipelineKey
@@ -24,7 +25,6 @@ from streamling.serve.runtime import Phase, PipelineHandle, PipelineSpec
 from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.sizes import SIZES, SizeLimits
 from streamling.serve.warm_spark import WarmSpark, start_spark
-from streamling.telemetry.logging import configure_logging
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -84,8 +84,8 @@ class Worker:
 
     def _serve(self, routes: ASGIApp) -> None:
         """Serve what the pipeline shows about itself, to the server only."""
-        from streamling.admin.guard import guarded_by_token
-        from streamling.admin.server import bound, create_server
+        from streamling.serve.admin.guard import guarded_by_token
+        from streamling.serve.admin.server import bound, create_server
 
         token = secrets.token_urlsafe(32)
         with bound("127.0.0.1", 0) as listening:

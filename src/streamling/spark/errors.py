@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamling.errors import StreamlingError
-from streamling.output.redaction import redact
+from streamling.redaction import redact
 
 _MEMORY = "raise spark.driver.memory (on a cluster spark.executor.memory), or lower batch_size of the source"
 _JARS = "add its jar to spark.jars in spark.conf; streamling doctor --fix fetches the connectors"

@@ -103,14 +103,6 @@ GENERATORS = _names(
     """
 )
 
-#: reach outside the query into the JVM or the file system; sessions do not have them
-FORBIDDEN = _names(
-    """
-    from_protobuf input_file_block_length input_file_block_start input_file_name java_method reflect to_protobuf
-    try_reflect
-    """
-)
-
 #: functions whose last argument, a map of options, may name files (`avroSchemaUrl`, `rowValidationXSDPath`) → number of
 #: arguments before it
 BEFORE_OPTIONS = {"from_avro": 2, "schema_of_avro": 1, "from_xml": 2, "schema_of_xml": 1}
@@ -128,6 +120,3 @@ VOLATILE = _names(
     random randstr shuffle spark_partition_id today uniform uuid uuid7
     """
 )
-
-#: forbidden in FROM: the log of other queries of this process. Other table functions create rows from their arguments.
-FORBIDDEN_TABLES = _names("python_worker_logs")

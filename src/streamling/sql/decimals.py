@@ -1,6 +1,6 @@
 """Arithmetic of decimals with up to 38 digits, with DataFusion's result types: exact, or an error at run time.
 
-Sums and products are Spark's own with the settings of `streamling.jvm.settings`, which keep every digit after the
+Sums and products are Spark's own with the settings of `streamling.spark.jvm.settings`, which keep every digit after the
 point. What Spark computes differently is expressed here.
 """
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from streamling.spark.unsafe_functions import UNSAFE_FUNCTIONS
 from streamling.sql import catalog
 from streamling.sql.catalog import KERNEL_PREFIX
 from streamling.sql.library import registry
@@ -92,7 +93,7 @@ def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
         return text.problem(node, message, "write unnest(list) in the select list")
     if name in ALTERNATIVES:
         return text.problem(node, f"the function {name}() is not supported", f"write {ALTERNATIVES[name]} instead")
-    if name in catalog.FORBIDDEN:
+    if name in UNSAFE_FUNCTIONS:
         return text.problem(node, f"{name}() is not allowed: it reaches outside the rows")
     if len(node.expressions) > catalog.BEFORE_OPTIONS.get(name, len(node.expressions)):
         return text.problem(node, f"{name}() takes no options: they may name files", "remove them")

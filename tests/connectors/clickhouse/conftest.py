@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamling.dev.clickhouse import LocalClickHouse
+from streamling.dev.services.clickhouse import LocalClickHouse
 from tests.connectors.clickhouse.driver import Database
 from tests.harness.clickhouse import clear_faults
 from tests.harness.services import ClickHouse

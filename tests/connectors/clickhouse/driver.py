@@ -10,19 +10,19 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.config import ClickHouse as Settings
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
+from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.nodes import BatchListSource
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.network.policy import ANY_ADDRESS
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
-from streamling.testing.harness import NoSpark, wait_for_end
-from streamling.testing.nodes import BatchListSource
 from tests.connectors.sink_driver import Row, TableDriver, batch, sink_context
 from tests.harness.services import ClickHouse
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.source import ClickHouseSource, ClickHouseSourceOptions
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.sources import End, SourceBatch

@@ -18,7 +18,7 @@ from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.config import ClickHouse as Settings
 from streamling.connectors.clickhouse.errors import ServerError
 from streamling.connectors.clickhouse.server import Server, TableName, identifier, literal
-from streamling.dev.clickhouse import LocalClickHouse
+from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError, Unreachable
 from streamling.network.policy import ANY_ADDRESS
 from tests.connectors.clickhouse.driver import Database

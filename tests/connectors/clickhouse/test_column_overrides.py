@@ -4,7 +4,7 @@ import pytest
 
 from streamling.connectors.clickhouse.column_overrides import check_overrides, parse_override
 from streamling.connectors.clickhouse.type_text import InvalidTypeError
-from streamling.document.scalars import BadValueError
+from streamling.pipeline.document.scalars import BadValueError
 
 
 @pytest.mark.parametrize(

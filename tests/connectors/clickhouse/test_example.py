@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from streamling.connectors.kafka.config import KafkaSource
-from streamling.dev.jsonlines import messages
-from streamling.dev.topics import create_topic, produce
+from streamling.dev.services.jsonlines import messages
+from streamling.dev.services.topics import create_topic, produce
 from tests.connectors.clickhouse.driver import Database
 from tests.harness.pipelines import Bench, eventually, finish
 

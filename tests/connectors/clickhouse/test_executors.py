@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.clickhouse.source import ClickHouseSource
-from streamling.dev.clickhouse import LocalClickHouse
+from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError
 from streamling.plugins.sources import End, SourceBatch, SparkRead
 from streamling.types.spark import from_physical, to_arrow_schema

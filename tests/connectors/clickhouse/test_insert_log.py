@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.clickhouse.insert_log import InsertLog, RowsAhead
-from streamling.runtime.node_state import NodeStateView
-from streamling.state.memory import MemoryState
+from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.state.memory import MemoryState
 
 SEEDS = int(os.environ.get("STREAMLING_TEST_WRITE_PLANS", "15"))
 #: number and key of a row

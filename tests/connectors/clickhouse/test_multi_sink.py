@@ -7,10 +7,10 @@ from typing import Any
 import psycopg
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.contracts.harness import wait_for_end
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.state.memory import MemoryState
-from streamling.testing.harness import wait_for_end
 from tests.connectors.clickhouse.driver import Database, SinkDriver, in_batches, run, started
 from tests.connectors.postgres.driver import Driver as PostgresDriver
 from tests.connectors.sink_driver import Row

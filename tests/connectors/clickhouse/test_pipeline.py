@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse import held_marker
 from streamling.connectors.clickhouse.sink import ClickHouseSink
+from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.runtime.node_state import NodeStateView
-from streamling.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.testing import SinkContract
 from tests.connectors.clickhouse.driver import Database, SinkDriver, in_batches, run
 from tests.connectors.sink_driver import Row, batch

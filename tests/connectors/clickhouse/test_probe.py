@@ -4,9 +4,9 @@ import socket
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
 from streamling.errors import StreamlingError, Unreachable
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.config import ClickHouseConfig
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.table_query import ReadLimits, TableQuery
 from streamling.connectors.clickhouse.table_reader import TableReader
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.options import SourceOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics

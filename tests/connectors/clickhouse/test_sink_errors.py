@@ -13,10 +13,10 @@ import pytest
 
 from streamling.connectors.clickhouse.errors import RowError
 from streamling.connectors.clickhouse.sink import ClickHouseSink
-from streamling.dev.clickhouse import LocalClickHouse
+from streamling.dev.services.clickhouse import LocalClickHouse
+from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError, Unreachable
-from streamling.runtime.node_state import NodeStateView
-from streamling.state.memory import MemoryState
 from tests.connectors.clickhouse.driver import Database, SinkDriver
 from tests.connectors.sink_driver import batch
 from tests.harness.clickhouse import inject_fault, pending_faults
@@ -188,7 +188,7 @@ def test_an_error_that_stays_is_not_retried(driver, local_clickhouse: LocalClick
 def test_a_server_that_does_not_exist_is_an_error_after_the_start_up_time(driver) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         driver.settings["url"] = f"http://127.0.0.1:{taken.getsockname()[1]}"
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
 
     config = AppConfig(clickhouse_sink=driver.settings, startup_timeout_sec=0.2)
     with pytest.raises(Unreachable, match="does not respond: Connection refused"):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.clickhouse import page_size
-from streamling.dev.clickhouse import LocalClickHouse
+from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError, Unreachable
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.clickhouse.source_driver import STATE_KEY, SourceDriver

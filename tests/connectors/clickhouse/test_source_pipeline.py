@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.clickhouse.source import ClickHouseSource
 from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.testing import SourceContract
 from tests.connectors.clickhouse.driver import Database
 from tests.harness.pipelines import Bench, eventually, finish

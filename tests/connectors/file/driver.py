@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.file import reader, staging
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.sources import Position, SourceBatch, SparkRead

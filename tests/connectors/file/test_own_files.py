@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from streamling.config import load_config
 from streamling.connectors.file.own_files import OwnFiles
 from streamling.connectors.file.storage import LocalStorage
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import load_config
 
 REFUSED = r"pipelines do not read it"
 

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from tests.connectors.file.driver import Run, StoredState, make_source, read_all
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.file.source import FileSource
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from tests.connectors.file.driver import NAME, Run, StoredState, make_source, read_all
 
 pytestmark = pytest.mark.spark

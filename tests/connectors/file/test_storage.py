@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.file.own_files import OwnFiles
 from streamling.connectors.file.storage import LocalStorage, is_data_file, is_hidden
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 
 
 def names(path: Path | str, format: str = "csv") -> list[str]:

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.types.wide.layout import I256, U256, WideDecimal
 from tests.connectors.file.driver import Run, make_source, split_files
 from tests.types.wide.wide_numbers import edges, held, some

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
 from streamling.connectors.generate.source import GenerateSource, GenerateSourceOptions
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.sources import SourceBatch

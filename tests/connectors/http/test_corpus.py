@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from streamling.errors import StreamlingError
-from streamling.http.client import HttpClient, Target
+from streamling.network.http.client import HttpClient, Target
 from streamling.network.policy import ANY_ADDRESS
-from tests.http.raw import MOST_BYTES, raw_server
+from tests.network.http.raw import MOST_BYTES, raw_server
 from tests.paths import TESTS
 
 CASES: list[dict[str, Any]] = yaml.safe_load((TESTS / "corpus/http/answers.yaml").read_text(encoding="utf-8"))

@@ -15,12 +15,12 @@ import pytest
 
 from streamling.connectors.http.handler import HandlerTransform
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.contract import sample_rows
+from streamling.dev.contracts.harness import NoSpark, eventually, wait_for_end
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.output.redaction import add_secrets
-from streamling.runtime.run import PipelineRun
+from streamling.redaction import add_secrets
 from streamling.testing import PipelineHarness, TransformContract
-from streamling.testing.contract import sample_rows
-from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from streamling.types.spark import LOGICAL
 from streamling.types.wide.layout import WideInteger, from_integers, layout_of
 from tests.fuzz.encodings import ENCODINGS

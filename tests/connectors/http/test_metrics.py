@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamling.telemetry.metrics import Distribution
-from streamling.testing.contract import sample_rows
-from streamling.testing.harness import wait_for_end
+from streamling.dev.contracts.contract import sample_rows
+from streamling.dev.contracts.harness import wait_for_end
+from streamling.observe.telemetry.metrics import Distribution
 from tests.connectors.http.test_pipelines import nodes, start
 from tests.harness.endpoint import Reply, Request, endpoint
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from streamling.config.core import Network
 from streamling.connectors.http.options import HttpCall, resolve_secret, secret_key
 from streamling.connectors.http.webhook import WebhookSinkOptions
 from streamling.errors import StreamlingError
+from streamling.pipeline.config.core import Network
 from streamling.pipeline.options import dump
 
 

@@ -16,16 +16,16 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.http.handler import HandlerTransform
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.contract import sample_rows
+from streamling.dev.contracts.harness import NoSpark, eventually, wait_for_end
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness
-from streamling.testing.contract import sample_rows
-from streamling.testing.harness import NoSpark, eventually, wait_for_end
 from tests.harness.endpoint import Reply, Request, echo, endpoint
 from tests.paths import ROOT
 

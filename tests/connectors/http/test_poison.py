@@ -12,13 +12,13 @@ import pytest
 import yaml
 
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.harness import NoSpark
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import END, Source, SourceBatch
-from streamling.runtime.run import PipelineRun
-from streamling.testing.harness import NoSpark
 from tests.harness.endpoint import Reply, Request, echo, endpoint
 from tests.harness.pipelines import Bench
 from tests.paths import TESTS

@@ -13,16 +13,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.contract import sample_rows
+from streamling.dev.contracts.harness import NAME, TYPE, NoSpark, eventually, wait_for_end
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness, SinkContract
-from streamling.testing.contract import sample_rows
-from streamling.testing.harness import NAME, TYPE, NoSpark, eventually, wait_for_end
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 
 

@@ -13,8 +13,8 @@ from streamling.connectors.clickhouse.config import ClickHouseSource
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
+from streamling.engine.run.run import PipelineRun
 from streamling.network.policy import ANY_ADDRESS
-from streamling.runtime.run import PipelineRun
 from tests.connectors.kafka.source_driver import Topic, record, rows_in
 from tests.harness.pipelines import Bench, eventually, finish
 from tests.harness.services import ClickHouse

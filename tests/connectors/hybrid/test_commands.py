@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from streamling.config import load_config
 from streamling.connectors.postgres.config import PostgresState
+from streamling.engine.run.app import App
 from streamling.errors import StreamlingError
-from streamling.runtime.app import App
+from streamling.pipeline.config import load_config
 from tests.cli.conftest import Project, command_environment, command_line
 from tests.connectors.hybrid.driver import ORDERS, Database
 from tests.connectors.kafka.source_driver import Topic

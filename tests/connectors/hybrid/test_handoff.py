@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
-from streamling.dev.topics import delete_records, delete_topic
+from streamling.dev.services.topics import delete_records, delete_topic
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.state.memory import MemoryState
 from tests.connectors.hybrid.driver import ORDERS, arrived, stop
 from tests.harness.pipelines import eventually, finish
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.hybrid.options import HybridSourceOptions
 from streamling.connectors.kafka.source import AvroDecoding
 from streamling.errors import InvalidPipeline
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry

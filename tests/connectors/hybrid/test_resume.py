@@ -199,7 +199,7 @@ def test_the_switch_is_in_a_shared_state_before_the_topic_is_read(bench, postgre
 
 
 def test_messages_that_were_deleted_while_the_tables_were_read_are_an_error(bench):
-    from streamling.dev.topics import delete_records
+    from streamling.dev.services.topics import delete_records
 
     topic = filled(bench)
     bench.database.offsets({(topic.name, 0): 1})

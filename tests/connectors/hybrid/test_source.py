@@ -15,7 +15,7 @@ import pytest
 
 from streamling.connectors.hybrid.source import HybridSource
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from tests.connectors.hybrid.driver import ORDERS, arrived, stop
 from tests.connectors.kafka.source_driver import record
 from tests.harness.pipelines import eventually

@@ -12,16 +12,16 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.connectors.kafka.config import KafkaSink
-from streamling.dev.avro import SchemaRegistry, decode
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.registry import LocalRegistry
-from streamling.dev.topics import Message, consume, create_topic, partition_count
+from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.services.avro import SchemaRegistry, decode
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.registry import LocalRegistry
+from streamling.dev.services.topics import Message, consume, create_topic, partition_count
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
-from streamling.testing.nodes import BatchListSource
 from tests.harness.pipelines import Bench, finish
 
 _numbers = itertools.count(1)

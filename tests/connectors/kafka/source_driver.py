@@ -13,10 +13,10 @@ from fastavro import parse_schema, schemaless_writer
 
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
-from streamling.dev.avro import SchemaRegistry, decode
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.registry import LocalRegistry
-from streamling.dev.topics import Message, consume, create_topic, produce
+from streamling.dev.services.avro import SchemaRegistry, decode
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.registry import LocalRegistry
+from streamling.dev.services.topics import Message, consume, create_topic, produce
 from tests.harness.pipelines import Bench, eventually, finish
 
 _numbers = itertools.count(1)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from streamling.connectors.kafka.admin import KafkaAdmin
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.errors import StreamlingError
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]

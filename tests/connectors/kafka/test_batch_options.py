@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamling.config import AppConfig
 from streamling.connectors.kafka.batch_options import BatchSize, end_offsets
 from streamling.connectors.kafka.source import KafkaSourceOptions
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
-from streamling.state.memory import MemoryState
 
 
 def _size(*, cores: int = 2, collected: bool = True, is_splittable: bool = True, **options: Any) -> BatchSize:

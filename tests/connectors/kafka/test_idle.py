@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.config import KafkaSource
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.topics import Message, create_topic, produce
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.shared import SharedResources
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from tests.harness.pipelines import eventually, finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]

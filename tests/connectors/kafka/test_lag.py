@@ -8,7 +8,7 @@ from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.lag import METRIC, LagReporter
 from streamling.connectors.kafka.lag_monitor import LagMonitor
 from streamling.connectors.kafka.offsets import Offsets
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.topics import Message, create_topic, produce
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench
 from tests.harness.pipelines import eventually
 

@@ -14,7 +14,7 @@ import pytest
 
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.reader import MessageBuffer
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.plugins.streams import NeedsJob
 from streamling.spark.counting import row_count
 

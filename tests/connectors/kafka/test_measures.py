@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.topics import Message
-from streamling.telemetry.metrics import Distribution
+from streamling.dev.services.topics import Message
+from streamling.observe.telemetry.metrics import Distribution
 from tests.connectors.kafka.source_driver import KafkaBench, Topic
-from tests.dataflow.test_sql_flows import pipeline
+from tests.engine.dataflow.test_sql_flows import pipeline
 from tests.harness.pipelines import Bench, eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.kafka import LocalKafka
+from streamling.dev.services.kafka import LocalKafka
 from streamling.network.policy import NetworkPolicy
 from tests.harness.script import run_python
 
@@ -21,12 +21,12 @@ import json
 from pathlib import Path
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.errors import StreamlingError
-from streamling.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkRuntime
 from streamling.network.policy import NetworkPolicy
 
 runtime = SparkRuntime.start(
     master="local[1]", cache_dir=Path({cache!r}), quick=True, spark_packages=frozenset({{"kafka"}}),
-    network=NetworkPolicy(True, {allow!r}),
+    properties=NetworkPolicy(True, {allow!r}).java_properties(),
 )
 session = runtime.session()
 jvm = session._jvm

@@ -11,7 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
-from streamling.dev.topics import Message, add_partitions, create_topic, delete_records, produce
+from streamling.dev.services.topics import Message, add_partitions, create_topic, delete_records, produce
 from tests.harness.pipelines import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]

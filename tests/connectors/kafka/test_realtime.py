@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.kafka.config import KafkaSink
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from tests.connectors.kafka.source_driver import KafkaBench, record, rows_in
 from tests.harness.pipelines import eventually, finish
 
@@ -199,7 +199,7 @@ def test_a_node_that_collects_rows_is_refused(bench: KafkaBench, batching: dict[
 
 
 def test_what_runs_on_executors_is_refused(bench: KafkaBench) -> None:
-    from streamling.config.core import Spark
+    from streamling.pipeline.config.core import Spark
 
     master = Spark(master="spark://cluster:7077")
     found = refused(bench, {"rows": source()}, {"shaped": SCRIPT}, {"out": WEBHOOK}, spark=master)

@@ -13,10 +13,10 @@ from streamling.connectors.kafka.config import Kafka
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
-from streamling.output.redaction import add_secrets
+from streamling.redaction import add_secrets
 from tests.connectors.http.test_corpus import CASES as HOSTILE
 from tests.fuzz.encodings import ENCODINGS
-from tests.http.raw import MOST_BYTES, raw_server
+from tests.network.http.raw import MOST_BYTES, raw_server
 
 _SCHEMA = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
 _WIDER = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "n", "type": "int", "default": 0}]}  # type: ignore[misc]

@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from streamling.connectors.kafka.config import Kafka
 from streamling.connectors.kafka.settings import client_settings, spark_options
 from streamling.errors import StreamlingError
-from streamling.output.redaction import redact
+from streamling.redaction import redact
 
 
 def _settings(**config: object) -> dict[str, str]:

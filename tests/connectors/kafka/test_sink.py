@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.kafka.encode.messages import ORDER, by_key, in_order, last_per_key
-from streamling.dev.avro import decode
+from streamling.dev.services.avro import decode
 from tests.connectors.kafka.sink_driver import KafkaSinkBench, numbered, people, record
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.dev.topics import delete_topic
+from streamling.dev.services.topics import delete_topic
 from streamling.errors import InvalidPipeline, StreamlingError
 from tests.connectors.kafka.sink_driver import KafkaSinkBench, numbered, people, record
 from tests.harness.pipelines import eventually

@@ -13,7 +13,7 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from streamling.connectors.kafka.config import KafkaSink, KafkaSource
-from streamling.dev.topics import Message, consume, create_topic, end_offsets, produce
+from streamling.dev.services.topics import Message, consume, create_topic, end_offsets, produce
 from tests.connectors.kafka.sink_driver import KafkaSinkBench, record
 from tests.harness.pipelines import eventually, finish
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, framed, record, rows_in
 from tests.harness.pipelines import eventually

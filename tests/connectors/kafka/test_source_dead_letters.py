@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message, consume
+from streamling.dev.services.topics import Message, consume
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import KafkaBench, at_any_latency, framed, record, rows_in
 from tests.harness.pipelines import eventually

@@ -7,10 +7,10 @@ import logging
 
 import pytest
 
-from streamling.dev.topics import create_topic, delete_records, delete_topic
+from streamling.dev.services.topics import create_topic, delete_records, delete_topic
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.state.backend import StalePositionError
-from streamling.state.memory import MemoryState
+from streamling.plugins.state_backend import StalePositionError
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, rows_in
 from tests.harness.pipelines import eventually, finish
 

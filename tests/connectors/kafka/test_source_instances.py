@@ -16,11 +16,11 @@ from streamling.connectors.kafka.lag import METRIC
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.postgres.config import PostgresState as PostgresSettings
 from streamling.connectors.postgres.state import PostgresState
-from streamling.dev.topics import add_partitions
+from streamling.dev.services.topics import add_partitions
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.runtime.run import PipelineRun
-from streamling.state.backend import StateBackend
-from streamling.state.memory import MemoryState
+from streamling.plugins.state_backend import StateBackend
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, at_any_latency, rows_in
 from tests.harness.pipelines import eventually, finish
 

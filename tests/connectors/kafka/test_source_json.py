@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from streamling.pipeline.typenames import parse_type
 from streamling.types.wide.layout import layout_of
 from tests.connectors.kafka.source_driver import KafkaBench

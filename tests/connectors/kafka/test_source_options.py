@@ -13,7 +13,7 @@ import pytest
 
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message, add_partitions, delete_records
+from streamling.dev.services.topics import Message, add_partitions, delete_records
 from streamling.errors import InvalidPipeline, StreamlingError
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, framed, record, rows_in
 from tests.harness.pipelines import eventually, finish

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES
-from streamling.dev.topics import Client, delete_records, delete_topic
+from streamling.dev.services.topics import Client, delete_records, delete_topic
 from streamling.errors import InvalidPipeline, StreamlingError
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, rows_in
 from tests.harness.pipelines import eventually, finish

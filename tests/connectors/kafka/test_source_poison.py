@@ -11,7 +11,7 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message
+from streamling.dev.services.topics import Message
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import KafkaBench
 from tests.paths import TESTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.dev.topics import create_topic, delete_topic
+from streamling.dev.services.topics import create_topic, delete_topic
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, rows_in
 from tests.harness.pipelines import eventually, finish

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.lag import METRIC
-from streamling.dev.topics import end_offsets
+from streamling.dev.services.topics import end_offsets
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, framed, rows_in
 from tests.harness.pipelines import eventually
 

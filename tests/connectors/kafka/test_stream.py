@@ -11,7 +11,7 @@ import pytest
 from streamling.connectors.kafka.config import KafkaSink
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.memory import collected_rows
-from streamling.dev.topics import Message, add_partitions, consume, create_topic
+from streamling.dev.services.topics import Message, add_partitions, consume, create_topic
 from tests.connectors.kafka.source_driver import KafkaBench, Topic, at_any_latency, rows_in
 from tests.harness.pipelines import eventually, finish
 
@@ -290,7 +290,7 @@ def test_only_the_last_message_of_a_key_is_written(bench: KafkaBench, deduplicat
 
 
 def test_avro_messages_are_written_without_a_job(bench: KafkaBench) -> None:
-    from streamling.dev.avro import decode
+    from streamling.dev.services.avro import decode
 
     topic = bench.topic()
     send(topic, 0, 2)

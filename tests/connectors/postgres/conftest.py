@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from streamling.connectors.postgres.config import PostgresState
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 
 ROLE, PASSWORD = "needs_password", "open-sesame-5"
 

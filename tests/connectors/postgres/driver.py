@@ -10,8 +10,8 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.sink import PostgresSink, PostgresSinkOptions
+from streamling.pipeline.config import AppConfig
 from tests.connectors.sink_driver import TableDriver, sink_context
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.sink import PostgresSink, PostgresSinkOptions
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.run.state import open_state
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
-from streamling.runtime.state import open_state
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.store import Store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions

@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.dynamic_table_layout import index_name
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.transforms.dynamic_table.backends import create_store

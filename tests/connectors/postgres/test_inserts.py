@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from streamling.connectors.postgres.inserts import InsertBackoff
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import Row, batch

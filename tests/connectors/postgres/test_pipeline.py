@@ -12,18 +12,18 @@ import psycopg
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.sink import PostgresSink
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import BadRow, StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from streamling.testing import SinkContract
-from streamling.testing.harness import NoSpark, wait_for_end
-from streamling.testing.nodes import BatchListSource
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
 

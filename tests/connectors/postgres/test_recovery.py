@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.postgres.silent_proxy import SilentProxy

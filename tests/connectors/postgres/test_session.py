@@ -9,7 +9,7 @@ from pydantic import SecretStr
 
 from streamling.connectors.postgres.connection import Server
 from streamling.connectors.postgres.session import ClientTimeout, Session
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 
 pytestmark = pytest.mark.services
 

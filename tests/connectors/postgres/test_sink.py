@@ -5,7 +5,7 @@ import random
 import pyarrow as pa
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch

@@ -10,9 +10,9 @@ from pydantic import SecretStr
 
 from streamling.connectors.postgres.config import PostgresState as PostgresSettings
 from streamling.connectors.postgres.state import PostgresState
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from streamling.state.backend import FencedError
+from streamling.plugins.state_backend import FencedError
 from tests.connectors.postgres.tls import tls_front
 from tests.harness.concurrent import failures_of
 

@@ -13,16 +13,16 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.config import PostgresState as PostgresSettings
 from streamling.connectors.postgres.state import PostgresState
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.run.app import App
+from streamling.engine.run.node_state import NodeStateView
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.shared import SharedResources
-from streamling.runtime.app import App
-from streamling.runtime.node_state import NodeStateView
 from tests.harness.pipelines import eventually
 
 pytestmark = pytest.mark.services

@@ -11,7 +11,7 @@ from decimal import Decimal, localcontext
 import pyarrow as pa
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type_name
 from streamling.types.spark import LOGICAL

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streamling.dev.kafka import LocalKafka
-from streamling.dev.topics import Message, create_topic, produce
+from streamling.dev.services.kafka import LocalKafka
+from streamling.dev.services.topics import Message, create_topic, produce
 from tests.serve.attacks.attempts import Attacker
 from tests.serve.server import Client
 

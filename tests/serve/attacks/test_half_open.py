@@ -21,8 +21,8 @@ SERVER = f"""
 import resource
 resource.setrlimit(resource.RLIMIT_NOFILE, ({FILES}, {FILES}))
 from starlette.responses import PlainTextResponse
-from streamling.admin.guard import guarded_by_token
-from streamling.admin.server import bound, create_server
+from streamling.serve.admin.guard import guarded_by_token
+from streamling.serve.admin.server import bound, create_server
 listening = bound("127.0.0.1", 0)
 print(listening.getsockname()[1], flush=True)
 create_server(guarded_by_token(PlainTextResponse("answered"), None)).run(sockets=[listening])

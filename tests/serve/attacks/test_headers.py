@@ -9,11 +9,11 @@ import pytest
 from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 
-from streamling.admin.server import bound, create_server
 from streamling.serve.access import Access, RateLimit
+from streamling.serve.admin.server import bound, create_server
 from streamling.serve.config import Serve, Token
 from streamling.serve.guard import guarded
-from tests.admin.server_thread import started
+from tests.serve.admin.server_thread import started
 
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
 

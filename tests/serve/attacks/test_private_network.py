@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamling.dev.kafka import LocalKafka
+from streamling.dev.services.kafka import LocalKafka
 from tests.harness.endpoint import Reply, endpoint
 from tests.serve.attacks.attempts import Attacker
 from tests.serve.attacks.definitions import (

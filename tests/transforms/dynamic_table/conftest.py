@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 
 
 class Schema:

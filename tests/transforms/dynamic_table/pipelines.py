@@ -7,16 +7,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import END, Source, SourceBatch
-from streamling.runtime.run import PipelineRun
-from streamling.state.backend import StateBackend
-from streamling.state.memory import MemoryState
+from streamling.plugins.state_backend import StateBackend
 from tests.harness.pipelines import finish
 
 Batches = Sequence[Sequence[Mapping[str, Any]]]

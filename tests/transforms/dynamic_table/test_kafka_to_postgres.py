@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.kafka.config import KafkaSource
-from streamling.dev.topics import Message, produce
+from streamling.dev.services.topics import Message, produce
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.pipelines import Bench, eventually, finish
 

@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.sql.plan import ROW
-from streamling.state.memory import MemoryState
 from streamling.transforms.dynamic_table.transform import DynamicTableTransform, DynamicTableTransformOptions
 from tests.transforms.dynamic_table.pipelines import run_pipeline
 

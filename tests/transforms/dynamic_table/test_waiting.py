@@ -11,14 +11,16 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.connectors.kafka.config import KafkaSource
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.postgres.config import PostgresState as PostgresSettings
 from streamling.connectors.postgres.state import PostgresState
-from streamling.dataflow.table_gate import awaited_tables
+from streamling.engine.dataflow.table_gate import awaited_tables
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions, TransformOptions, UpstreamOptions
 from streamling.pipeline.parse import parse_pipeline
@@ -27,8 +29,6 @@ from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import END, Source, SourceBatch, Wait
 from streamling.plugins.transforms import Transform
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from tests.connectors.kafka.source_driver import Topic, record
 from tests.harness.pipelines import Bench, eventually, finish
 from tests.paths import TESTS

@@ -10,17 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.config import AppConfig
 from streamling.connectors.memory import collected_rows
+from streamling.dev.contracts.harness import NAME, NoSpark
+from streamling.engine.run.run import PipelineRun
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
-from streamling.runtime.run import PipelineRun
-from streamling.state.memory import MemoryState
 from streamling.testing import PipelineHarness, TransformContract
-from streamling.testing.harness import NAME, NoSpark
 from streamling.transforms.script.config import WasmScript
 from streamling.transforms.script.transform import ScriptTransform
 from tests.harness.pipelines import Bench, finish

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
-from streamling.config import AppConfig
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.sql.problems import InvalidSql

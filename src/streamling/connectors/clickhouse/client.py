@@ -20,7 +20,7 @@ from streamling import __version__
 from streamling.connectors.clickhouse.errors import ServerError, find_exception, server_error, tls_error
 from streamling.connectors.clickhouse.server import Server
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.blocking import reason_of
+from streamling.network.http.blocking import reason_of
 
 _CONNECT_SECONDS: Final = 10.0
 #: servers close connections that are idle for 3 seconds or more

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streamling.connectors.clickhouse.type_text import ClickHouseType, InvalidTypeError, parse_type, split_type
-from streamling.document.scalars import BadValueError
+from streamling.pipeline.document.scalars import BadValueError
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,13 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AliasChoices, Field, SecretStr, model_validator
 
-from streamling.config import values
-from streamling.config.core import CoreConfig
-from streamling.config.grants import AT_MOST, FREE, address, credential, credential_file
-from streamling.config.section import Section
-from streamling.config.values import folded
 from streamling.connectors.clickhouse.compression import level_problem
-from streamling.document.scalars import Duration
+from streamling.pipeline.config import values
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.grants import AT_MOST, FREE, address, credential, credential_file
+from streamling.pipeline.config.section import Section
+from streamling.pipeline.config.values import folded
+from streamling.pipeline.document.scalars import Duration
 
 _EMPTY = SecretStr("")
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from streamling.connectors.clickhouse.server import Server
 from streamling.errors import BadRow, StreamlingError
-from streamling.output.redaction import excerpt
+from streamling.redaction import excerpt
 
 #: codes of errors that may disappear by themselves
 _TRANSIENT: Final = {

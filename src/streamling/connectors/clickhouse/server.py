@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 from streamling.connectors.clickhouse.config import ClickHouse
 from streamling.errors import StreamlingError
-from streamling.http.request import InvalidUrlError, Origin, origin_of
+from streamling.network.http.request import InvalidUrlError, Origin, origin_of
 from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 
 

@@ -18,8 +18,8 @@ from streamling.connectors.clickhouse.probe import clickhouse_connection
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.table_writer import SECTION, TableWriter
 from streamling.connectors.input_columns import InputColumns
-from streamling.document.scalars import BadValueError, PrimaryKey
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import BadValueError, PrimaryKey
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext, NodeState

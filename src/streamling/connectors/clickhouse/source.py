@@ -13,8 +13,8 @@ from streamling.connectors.clickhouse.probe import clickhouse_connection
 from streamling.connectors.clickhouse.server import Server
 from streamling.connectors.clickhouse.table_query import ReadLimits, TableQuery
 from streamling.connectors.clickhouse.table_reader import TableReader
-from streamling.document.scalars import Columns, ProgramText
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import Columns, ProgramText
 from streamling.pipeline.options import Options, SourceOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.sources import End, Position, Progress, Source, SourceBatch

@@ -13,8 +13,8 @@ from streamling.connectors.clickhouse.key_types import KeyType
 from streamling.connectors.clickhouse.server import TableName
 from streamling.connectors.clickhouse.sort_key import KeyColumn, SortKey
 from streamling.connectors.clickhouse.type_text import ClickHouseType, InvalidTypeError, parse_type
-from streamling.document.suggest import did_you_mean, listing
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.suggest import did_you_mean, listing
 
 #: engines that combine rows with the same sorting key, some time after they were inserted
 _MERGING: Final = re.compile(r"(Replacing|Collapsing|VersionedCollapsing|Summing|Aggregating|Coalescing|Graphite)")

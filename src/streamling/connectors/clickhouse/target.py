@@ -20,8 +20,8 @@ from streamling.connectors.clickhouse.table import (
     create_table,
     find_table,
 )
-from streamling.document.suggest import listing
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.suggest import listing
 from streamling.types.spark import logical_type
 
 if TYPE_CHECKING:

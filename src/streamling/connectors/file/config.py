@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from streamling.config import values
-from streamling.config.core import CoreConfig
-from streamling.config.section import no_effect
+from streamling.pipeline.config import values
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.section import no_effect
 
 
 class FileConfig(CoreConfig):

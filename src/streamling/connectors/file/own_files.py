@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from streamling.config import AppConfig
-from streamling.config.section import Section
 from streamling.connectors.file.storage import EXTENSIONS, is_data_file
 from streamling.errors import StreamlingError
-from streamling.secrets.store import default_key_file
+from streamling.pipeline.config import AppConfig
+from streamling.pipeline.config.section import Section
+from streamling.pipeline.secrets.store import default_key_file
 
 #: processes, devices, and secrets that containers get as files
 _SYSTEM = ("/proc", "/sys", "/dev", "/run/secrets", "/var/run/secrets")

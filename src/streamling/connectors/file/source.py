@@ -18,8 +18,8 @@ from streamling.connectors.file.reader import BATCH_FILES, FileReader, weight
 from streamling.connectors.file.schema import FileSchema, infer
 from streamling.connectors.file.staging import StagingFolder
 from streamling.connectors.file.storage import READ_ERRORS, File, LocalStorage, Storage, unreadable_file_error
-from streamling.document.scalars import Duration, redact_url
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import Duration, redact_url
 from streamling.pipeline.options import Options, ParallelOptions, SourceOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.sources import END, End, Position, Progress, Source, SourceBatch, Wait

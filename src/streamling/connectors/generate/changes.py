@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from streamling.connectors.generate.draws import Draws, unsigned
-from streamling.document.scalars import BadValueError, PrimaryKey
+from streamling.pipeline.document.scalars import BadValueError, PrimaryKey
 from streamling.pipeline.options import Options
 
 #: shares are counted in these parts, so that every count is exact

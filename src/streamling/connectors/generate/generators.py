@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, PlainValidator, Wi
 
 from streamling.connectors.generate.draws import Draws, remainder, unsigned
 from streamling.connectors.generate.words import FIRST_NAMES, LAST_NAMES, WORDS
-from streamling.document.scalars import BadValueError, Duration
+from streamling.pipeline.document.scalars import BadValueError, Duration
 from streamling.pipeline.options import Options
 from streamling.pipeline.typenames import TypeName, parse_type
 

@@ -12,7 +12,7 @@ from streamling.connectors.generate.changes import Changes
 from streamling.connectors.generate.draws import Draws, row_numbers
 from streamling.connectors.generate.generators import Column
 from streamling.connectors.generate.pace import Pace
-from streamling.document.scalars import BadValueError
+from streamling.pipeline.document.scalars import BadValueError
 from streamling.pipeline.options import SourceOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.sources import END, End, Position, Progress, Source, SourceBatch, Wait

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
-from streamling.config.core import CoreConfig
-from streamling.config.grants import AT_MOST
-from streamling.config.section import Section
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.grants import AT_MOST
+from streamling.pipeline.config.section import Section
 
 
 class HttpHandler(Section):

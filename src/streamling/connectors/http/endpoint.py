@@ -16,12 +16,12 @@ from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
 from streamling.connectors.http.payload import Body
 from streamling.connectors.http.senders import Senders
-from streamling.document.scalars import REDACTED
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.client import HttpClient, Target
-from streamling.http.connection import Response
-from streamling.output.redaction import excerpt
+from streamling.network.http.client import HttpClient, Target
+from streamling.network.http.connection import Response
+from streamling.pipeline.document.scalars import REDACTED
 from streamling.plugins.context import NodeContext
+from streamling.redaction import excerpt
 from streamling.retry import MAX_STARTUP_BACKOFF, RetryLog, backoff_delay, should_give_up
 
 #: statuses that may change on a retry, as may 500 and above

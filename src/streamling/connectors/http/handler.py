@@ -13,8 +13,8 @@ from pydantic import Field
 
 from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
-from streamling.document.scalars import PrimaryKey, redact_url
 from streamling.errors import BadRow, StreamlingError
+from streamling.pipeline.document.scalars import PrimaryKey, redact_url
 from streamling.pipeline.options import (
     BatchOptions,
     DeadLetterOptions,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamling.telemetry.catalogue import Metric
+from streamling.observe.telemetry.catalogue import Metric
 
 METRICS: Final = {
     "http_requests": Metric("counter", "Requests sent, with or without a response.", ("outcome", "status_class")),

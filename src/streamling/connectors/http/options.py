@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr
 
-from streamling.config.values import secret_key
 from streamling.connectors.http.config import HttpConfig
-from streamling.document.scalars import BadValueError, HttpUrl, Secret
 from streamling.errors import StreamlingError
-from streamling.http.request import origin_of
+from streamling.network.http.request import origin_of
 from streamling.network.policy import NetworkPolicy
+from streamling.pipeline.config.values import secret_key
+from streamling.pipeline.document.scalars import BadValueError, HttpUrl, Secret
 from streamling.pipeline.options import NodeOptions
 
 _TOKEN = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -7,10 +7,10 @@ import ssl
 from functools import partial
 from typing import Final
 
-from streamling.document.scalars import redact_url
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.request import InvalidUrlError, Origin, origin_of
+from streamling.network.http.request import InvalidUrlError, Origin, origin_of
 from streamling.network.policy import NetworkPolicy
+from streamling.pipeline.document.scalars import redact_url
 from streamling.plugins.connections import ConnectionCheck
 
 _CONNECT_SECONDS: Final = 5.0

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import Generic, TypeVar, cast
 
-from streamling.http.client import HttpClient
+from streamling.network.http.client import HttpClient
 
 WorkT = TypeVar("WorkT")
 ResponseT = TypeVar("ResponseT")

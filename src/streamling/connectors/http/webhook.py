@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from streamling.connectors.http.config import HttpConfig
 from streamling.connectors.http.options import HttpCall, resolve_secret
-from streamling.document.scalars import BadValueError, redact_url
+from streamling.pipeline.document.scalars import BadValueError, redact_url
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.in_flight import InFlight

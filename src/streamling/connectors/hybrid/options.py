@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from streamling.connectors.clickhouse.source import TableRead
 from streamling.connectors.kafka.source import AvroDecoding, KafkaSourceOptions
-from streamling.document.scalars import Columns, ProgramText
 from streamling.errors import OptionLocation, StreamlingError
+from streamling.pipeline.document.scalars import Columns, ProgramText
 from streamling.pipeline.options import DeadLetterOptions, Options, SourceOptions
 
 

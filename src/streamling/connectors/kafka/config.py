@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr
 
-from streamling.config import values
-from streamling.config.core import CoreConfig
-from streamling.config.grants import AT_MOST, FREE, address, credential, credential_file, protection
-from streamling.config.section import Section, no_effect
-from streamling.config.values import folded
+from streamling.pipeline.config import values
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.grants import AT_MOST, FREE, address, credential, credential_file, protection
+from streamling.pipeline.config.section import Section, no_effect
+from streamling.pipeline.config.values import folded
 
 SecurityProtocol = Annotated[
     Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamling.telemetry.catalogue import Metric
+from streamling.observe.telemetry.catalogue import Metric
 
 METRICS: Final = {
     "kafka_consumer.row_kind_count": Metric("counter", "Rows that were read, by their kind: i, u or d.", ("kind",)),

@@ -11,8 +11,8 @@ from streamling.connectors.kafka.config import Kafka
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
-from streamling.document.scalars import redact_url
 from streamling.network.policy import NetworkPolicy
+from streamling.pipeline.document.scalars import redact_url
 from streamling.plugins.connections import ConnectionCheck
 
 if TYPE_CHECKING:

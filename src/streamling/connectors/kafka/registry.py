@@ -12,10 +12,10 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from streamling.connectors.kafka.config import Kafka
 from streamling.errors import StreamlingError, Unreachable
-from streamling.http.blocking import HttpResponse, reason_of, send_request
-from streamling.http.errors import ResponseTooLargeError
+from streamling.network.http.blocking import HttpResponse, reason_of, send_request
+from streamling.network.http.errors import ResponseTooLargeError
 from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
-from streamling.output.redaction import excerpt
+from streamling.redaction import excerpt
 
 #: time limit for a whole response
 _SECONDS = 10.0

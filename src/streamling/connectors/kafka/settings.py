@@ -8,7 +8,7 @@ from pathlib import Path
 
 from streamling.connectors.kafka.config import Kafka
 from streamling.errors import StreamlingError
-from streamling.output.redaction import add_secrets
+from streamling.redaction import add_secrets
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"

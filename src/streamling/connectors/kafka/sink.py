@@ -32,8 +32,8 @@ from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
 from streamling.connectors.kafka.writer import MessageSender, MessageWriter
-from streamling.document.scalars import Duration, folded
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import Duration, folded
 from streamling.pipeline.options import ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.sinks import FrameSink

@@ -38,8 +38,8 @@ from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings, spark_options
 from streamling.connectors.kafka.stream import KafkaStream, TopicReader
-from streamling.document.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import BadValueError, Duration, ProgramText, folded
 from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
 from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition

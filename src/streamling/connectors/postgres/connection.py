@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import psycopg
     from pydantic import SecretStr
 
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
 from streamling.connectors.postgres.config import PostgresConfig, PostgresServer
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS, NetworkPolicy

@@ -25,7 +25,7 @@ from streamling.connectors.postgres.transient_errors import first_line, is_trans
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
 from streamling.plugins.shared import SharedResources
-from streamling.state.backend import (
+from streamling.plugins.state_backend import (
     FencedError,
     StateBackend,
     check_not_older,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from streamling.config.core import CoreConfig
-from streamling.config.grants import AT_MOST
-from streamling.config.section import Section
 from streamling.connectors.postgres.config import DynamicTablePostgres
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.grants import AT_MOST
+from streamling.pipeline.config.section import Section
 
 
 class DynamicTableBackend(Section):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from streamling.document.scalars import BadValueError, ProgramText
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import BadValueError, ProgramText
 from streamling.pipeline.options import TransformOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.side_outputs import LookupTable

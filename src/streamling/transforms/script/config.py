@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamling.config import values
-from streamling.config.core import CoreConfig
-from streamling.config.grants import AT_MOST, FREE
-from streamling.config.section import Section
+from streamling.pipeline.config import values
+from streamling.pipeline.config.core import CoreConfig
+from streamling.pipeline.config.grants import AT_MOST, FREE
+from streamling.pipeline.config.section import Section
 
 
 class WasmScript(Section):

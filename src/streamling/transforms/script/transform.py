@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 import pyarrow as pa
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from streamling.document.scalars import PrimaryKey, ProgramText, folded
 from streamling.errors import InlineCodeError
+from streamling.pipeline.document.scalars import PrimaryKey, ProgramText, folded
 from streamling.pipeline.options import (
     BatchOptions,
     DeadLetterOptions,
@@ -31,7 +31,7 @@ from streamling.transforms.script.runner import Runner
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
-    from streamling.config import AppConfig
+    from streamling.pipeline.config import AppConfig
 
 _DEFAULT_FLUSH_SECONDS = 1.0
 _UNDECLARED_COLUMNS = "the script returns columns that are not part of the output (declare them in 'schema')"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 from pydantic import Field
 
-from streamling.document.scalars import PrimaryKey, ProgramText
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.scalars import PrimaryKey, ProgramText
 from streamling.pipeline.options import ParallelOptions, TransformOptions
 from streamling.plugins.transforms import FrameTransform
 from streamling.sql.compiler import compile_sql

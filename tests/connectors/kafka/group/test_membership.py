@@ -13,7 +13,7 @@ from streamling.connectors.kafka.group.consumer import GroupConsumer, RebalanceL
 from streamling.connectors.kafka.group.instances import Instance
 from streamling.connectors.kafka.group.lone_members import LoneMembers
 from streamling.connectors.kafka.group.membership import ConsumerGroup, Membership, StreamControl
-from streamling.dev.topics import add_partitions, create_topic
+from streamling.dev.services.topics import add_partitions, create_topic
 from streamling.errors import StreamlingError
 from tests.harness.pipelines import eventually
 

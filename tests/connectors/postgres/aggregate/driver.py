@@ -10,12 +10,12 @@ import psycopg
 import pyarrow as pa
 from psycopg import sql
 
-from streamling.config import AppConfig
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink, PostgresAggregateSinkOptions
+from streamling.engine.state.memory import MemoryState
+from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.rejects import RejectedRows
-from streamling.state.memory import MemoryState
 
 FIELDS: Mapping[str, Any] = {
     "landing_table": "log",

@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from tests.connectors.postgres.aggregate.driver import Aggregate, Row, Running, transfers
 
 pytestmark = pytest.mark.services

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.dev.postgres import LocalPostgres
+from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import BadRow, StreamlingError
 from streamling.plugins.rejects import RejectedRows
 from streamling.types.wide.layout import U256

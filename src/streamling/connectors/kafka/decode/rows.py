@@ -44,7 +44,7 @@ _METADATA_VALUES = {
     "__kafka_timestamp": "CAST(timestamp AS TIMESTAMP_NTZ)",
 }
 # Each expression occurs once, and a map replaces a CASE, which repeats its operand for each WHEN: the generated method
-# has to stay small (`jvm.settings.LARGEST_METHOD`).
+# has to stay small (`spark.jvm.settings.LARGEST_METHOD`).
 _OPERATIONS = {"c": "i", "u": "u", "d": "d", "r": "i", "C": "i", "U": "u", "D": "d", "R": "i"}
 _HEADER = "__operation"
 # No lambda: `filter` over the headers prevents code generation, 0.46 instead of 0.6 M records/s.

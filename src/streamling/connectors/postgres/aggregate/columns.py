@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import pyarrow as pa
 
 from streamling.connectors.postgres.types import arrow_type_of, postgres_type
-from streamling.document.suggest import did_you_mean
 from streamling.errors import StreamlingError
+from streamling.pipeline.document.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from streamling.connectors.postgres.aggregate.sink import AggregateColumn, GroupColumn

@@ -24,8 +24,8 @@ from streamling.connectors.postgres.probe import postgres_connection
 from streamling.connectors.postgres.table import TableColumn, TableName, check_names, prepare_table
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.connectors.write_plan import WritePlan, first_wins, in_rounds
-from streamling.document.scalars import BadValueError
 from streamling.errors import BadRow, StreamlingError
+from streamling.pipeline.document.scalars import BadValueError
 from streamling.pipeline.options import BatchOptions, DeadLetterOptions, Options, ParallelOptions, SinkOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.context import NodeContext

@@ -1,0 +1,1 @@
+"""Contract tests for plugins; plugins import them from `streamling.testing`."""

@@ -1,0 +1,1 @@
+"""Real local services without Docker, for development and tests."""

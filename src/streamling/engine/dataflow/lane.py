@@ -1,0 +1,243 @@
+"""A lane: one operator instance, one thread, one bounded queue. Markers travel in line with the data.
+
+A lane has one or more feeders (flows, or transform lanes above it). It passes the marker of an epoch on only when every
+feeder has sent it, so everything before it has been processed. A full queue blocks the feeder: this is the
+backpressure.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from streamling.engine.checkpoint.clock import Clock
+from streamling.engine.dataflow.rebatch import Rebatcher
+from streamling.errors import NodeLabel, StreamlingError
+from streamling.observe.activity import Activity, blocked_by_queue
+from streamling.observe.epochs import MarkerLog
+from streamling.threads import ContextThread
+
+#: Batches that may wait in front of a lane. One being written, one ready and one being read are enough to overlap
+#: reading with writing; more would only use memory.
+QUEUE_LENGTH = 2
+
+#: Seconds between two checks whether the lane has failed while a feeder waits for a full queue.
+_POLL = 0.2
+
+
+class Work(Protocol):
+    """What a lane does with its batches and markers. All methods are called on the lane's thread."""
+
+    def open(self, wake: Callable[[], None]) -> None:
+        """``wake`` may be called from any thread and causes a call of `proceed`."""
+
+    def process(self, batch: pa.RecordBatch) -> None: ...
+
+    def proceed(self) -> None:
+        """Pass on what has become ready in the meantime; called after each item of the queue."""
+
+    def alignment_started(self, epoch: int) -> None:
+        """The first of several feeders has sent its marker of ``epoch``."""
+
+    def mark(self, epoch: int) -> None:
+        """Everything of ``epoch`` has been processed; flush, pass on, acknowledge."""
+
+    def finalized(self, epoch: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class _Mark:
+    feeder: str
+    epoch: int
+
+
+class _End:
+    pass
+
+
+class _Wake:
+    pass
+
+
+class Lane:
+    """Runs one `Work` on its own thread."""
+
+    def __init__(
+        self,
+        node: NodeLabel,
+        work: Work,
+        *,
+        rebatcher: Rebatcher,
+        clock: Clock,
+        activity: Activity,
+        on_failure: Callable[[StreamlingError], None],
+        markers: MarkerLog,
+        queue_length: int = QUEUE_LENGTH,
+    ) -> None:
+        self.node = node
+        self._work = work
+        self._feeders: set[str] = set()
+        self._rebatcher = rebatcher
+        self._clock = clock
+        self._activity = activity
+        self._on_failure = on_failure
+        self._markers = markers
+        self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
+        self._arrived: dict[int, set[str]] = {}
+        self._finalized: int | None = None
+        self._failed = threading.Event()
+        self._thread = ContextThread(self._run, f"lane {node}")
+
+    def add_feeder(self, name: str) -> None:
+        """Register a sender of rows and markers; only before the start."""
+        self._feeders.add(name)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    # ── called by feeders ────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Add rows to the queue; blocks while the lane is behind."""
+        if batch.num_rows:
+            self._put(batch)
+
+    def mark(self, feeder: str, epoch: int) -> None:
+        """``feeder`` has sent everything of ``epoch``."""
+        self._put(_Mark(feeder, epoch))
+
+    def end(self) -> None:
+        """There is no more input: the queue is processed, then the operator is closed."""
+        self._put(_End())
+
+    def notify_finalized(self, epoch: int) -> None:
+        """Notify the operator that ``epoch`` is complete, on its own thread, between two items."""
+        self._finalized = epoch
+        self._wake()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; True when the lane has ended."""
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _wake(self) -> None:
+        try:
+            self._queue.put_nowait(_Wake())
+        except queue.Full:
+            return  # it is busy and checks after the current item
+
+    @property
+    def holds_rows(self) -> bool:
+        """Whether rows wait for others in front of the operator."""
+        return self._rebatcher.holds_rows
+
+    @property
+    def queued(self) -> int:
+        """Batches and markers that wait."""
+        return self._queue.qsize()
+
+    @property
+    def queue_length(self) -> int:
+        return self._queue.maxsize
+
+    def _put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
+        if not self._failed.is_set():
+            try:
+                self._queue.put_nowait(item)
+            except queue.Full:
+                with blocked_by_queue():
+                    self._wait_and_put(item)
+
+    def _wait_and_put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
+        while not self._failed.is_set():
+            try:
+                self._queue.put(item, timeout=_POLL)
+                return
+            except queue.Full:
+                continue
+
+    # ── the lane's thread ────────────────────────────────────────────────────────────────────────────────────
+
+    def _run(self) -> None:
+        opened = False
+        try:
+            self._work.open(self._wake)
+            opened = True
+            with self._activity.thread():
+                self._loop()
+        except (Exception, SystemExit) as error:
+            self._failed.set()
+            self._on_failure(StreamlingError.wrap(error, "").of_node(self.node))
+        finally:
+            if opened:
+                self._close()
+
+    def _close(self) -> None:
+        try:
+            self._work.close()
+        except (Exception, SystemExit) as error:
+            if not self._failed.is_set():
+                self._on_failure(StreamlingError.wrap(error, "closing").of_node(self.node))
+
+    def _loop(self) -> None:
+        while True:
+            item = self._next()
+            if isinstance(item, _End):
+                self._drain()
+                self._work.proceed()
+                return
+            if isinstance(item, pa.RecordBatch):
+                for batch in self._rebatcher.add(item, self._clock.now()):
+                    self._work.process(batch)
+            elif isinstance(item, _Mark):
+                self._on_mark(item)
+            self._work.proceed()
+            self._forward_finalized()
+
+    def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
+        """The next item; rows that have waited long enough are processed first."""
+        while True:
+            due = self._rebatcher.due(self._clock.now())
+            if due == 0.0:
+                self._drain()
+                self._work.proceed()
+                due = None
+            try:
+                return self._queue.get_nowait()
+            except queue.Empty:
+                pass
+            try:
+                with self._activity.waiting("starved"):
+                    return self._queue.get(timeout=due)
+            except queue.Empty:
+                continue
+
+    def _drain(self) -> None:
+        for batch in self._rebatcher.drain():
+            self._work.process(batch)
+
+    def _on_mark(self, mark: _Mark) -> None:
+        arrived = self._arrived.setdefault(mark.epoch, set())
+        arrived.add(mark.feeder)
+        if arrived >= self._feeders:
+            # epochs that were dropped for a terminal one never complete here: remove them as well
+            self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
+            self._markers.arrived(mark.epoch)
+            self._drain()
+            self._work.mark(mark.epoch)
+            self._markers.passed(mark.epoch)
+        elif len(arrived) == 1:
+            self._work.alignment_started(mark.epoch)
+
+    def _forward_finalized(self) -> None:
+        epoch, self._finalized = self._finalized, None
+        if epoch is not None:
+            self._work.finalized(epoch)

@@ -1,0 +1,236 @@
+"""A flow that waits for the rows of a stream.
+
+A source may have rows that precede its stream (`StreamedSource.backfill`): the flow asks for them first, one batch
+after another, and starts the stream when there are no more.
+
+A stream that cannot continue (a new schema in the topic, brokers that are unavailable, partitions that another instance
+takes over) is replaced by another one; the rest of the pipeline is not affected.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from streamling.engine.dataflow.flow import GATE_CHECK
+from streamling.engine.dataflow.local_delivery import LocalDelivery, local_delivery
+from streamling.engine.dataflow.meter import NodeMeter, SparkCounting
+from streamling.engine.dataflow.network import Outlet
+from streamling.engine.dataflow.polling import PollingFlow, may_hold_rows
+from streamling.engine.dataflow.realtime import Delay, find_delays
+from streamling.engine.dataflow.rows import Rows
+from streamling.errors import StreamlingError
+from streamling.observe.activity import evaluating
+from streamling.pipeline.error_locations import node_error
+from streamling.pipeline.model import Node
+from streamling.plugins.sources import SourceBatch
+from streamling.plugins.streams import NeedsJob, Stream, StreamBatch, StreamedSource, StreamRestart
+from streamling.retry import backoff_delay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from streamling.engine.dataflow.dead_letters import DeadLetterOutput
+
+log = logging.getLogger(__name__)
+
+#: seconds of one wait for rows: usually, and while other flows wait until this one has caught up
+_WAIT, _CAUGHT_UP_CHECK = 60.0, 1.0
+#: Seconds between two log lines about a source that is unavailable.
+_LOG_INTERVAL = 30.0
+
+
+class StreamedFlow(PollingFlow[StreamedSource[Any]]):
+    """Delivers the batches of one stream after another, on its own thread.
+
+    The driver evaluates small batches by itself as far as it can (`LocalDelivery`). All others are Spark jobs, as those
+    of a `PolledFlow`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        node: Node,
+        source: StreamedSource[Any],
+        schema: pa.Schema,
+        session: SparkSession,
+        outlet: Outlet,
+        dead_letters: DeadLetterOutput | None = None,
+        *,
+        stream_outlet: Outlet,
+        meter: NodeMeter,
+        counting: SparkCounting,
+        **callbacks: Any,
+    ):
+        """``stream_outlet`` takes the rows of the stream, and rejects some of them if there is a dead-letter sink;
+        ``meter`` counts rows inside plans while ``counting`` is active."""
+        super().__init__(name, node, source, schema, session, outlet, dead_letters, **callbacks)
+        self._stream_outlet = stream_outlet
+        self._meter = meter
+        self._counting = counting
+        #: held while a batch is delivered; another thread that acquires it is between batches
+        self._boundary = threading.Lock()
+        #: the source has requested another stream; no batch is delivered until it has been created
+        self._restarting = threading.Event()
+        #: the stream that may be waiting for rows
+        self._running: Stream | None = None
+        #: failed streams since the last batch, and when the last one was logged
+        self._attempts = 0
+        self._last_logged = 0.0
+
+    def restart(self, timeout: float) -> bool:
+        self._restarting.set()
+        self._wake_up()
+        if not self._boundary.acquire(timeout=timeout):
+            return False
+        self._boundary.release()
+        return True
+
+    def _wake_up(self) -> None:
+        super()._wake_up()
+        if (stream := self._running) is not None:
+            stream.wake()
+
+    def _flow(self) -> None:
+        restored = self._position
+        if self._poll(lambda position: self._source.backfill(self._session, position)):
+            if self._source.bounded:
+                self._end(restored)
+            else:
+                self._run_streams()
+        while not self._closed.is_set():
+            self._idle(None)
+
+    def _deliver(self, batch: SourceBatch) -> None:
+        with self._boundary:
+            super()._deliver(batch)
+
+    # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _run_streams(self) -> None:
+        """Read one stream after another until the flow is paused."""
+        while not self._paused.is_set():
+            again = self._run_stream()
+            if again is not None:
+                self._wait_for_source(again)
+
+    def _run_stream(self) -> StreamlingError | None:
+        """Read one stream to its end. Returns what ended it; None if the flow was paused or the source requested
+        another one."""
+        self._restarting.clear()  # before the source is called: a change from here on sets it again
+        stream = None
+        try:
+            stream = self._call_source(lambda: self._source.stream(self._session, self._position))
+            if stream is None:
+                self._wait_for_restart()
+            else:
+                self._read(stream)
+            return None
+        except StreamRestart as again:
+            return again
+        except StreamlingError as error:
+            if stream is None and error.retriable:  # the source cannot start yet
+                return error
+            raise
+        finally:
+            self._running = None
+            if stream is not None:
+                stream.close()
+
+    def _wait_for_restart(self) -> None:
+        """There is nothing to read, which may mean that everything has been read."""
+        while not self._declines:
+            self._check_caught_up()
+            self._idle(_CAUGHT_UP_CHECK if self._is_watched else None)
+
+    def _read(self, stream: Stream) -> None:
+        self._move(stream.position)
+        local = cache(self._local_delivery)
+        self._running = stream  # requests from here on wake it; those before are handled first
+        while not self._declines:
+            self._handle_requests()
+            with self._activity.waiting("starved"):
+                batch = self._call_source(lambda: stream.next(self._patience))
+            if batch is not None:
+                self._take(batch, local)
+            else:
+                local()  # small batches follow: plan before the first one, but not before a backlog
+            self._check_caught_up()
+
+    def _local_delivery(self) -> LocalDelivery | None:
+        """How the small batches of a stream are delivered; None: as Spark jobs."""
+        with evaluating():  # Spark's optimizer computes constants
+            delivery = self._find_delivery()
+        if self._source.is_realtime:  # checked before the start, but the source may have got new columns
+            for delay in find_delays(self._source, self.node, delivery):
+                log.warning("%s", node_error(delay.error(self.name), delay.node))
+        return None if isinstance(delivery, NeedsJob) else delivery
+
+    def find_delays(self) -> list[Delay]:
+        if not self._source.is_realtime:
+            return []
+        return list(find_delays(self._source, self.node, self._find_delivery()))
+
+    def _find_delivery(self) -> LocalDelivery | NeedsJob:
+        frame = self._call_source(lambda: self._source.template(self._session))
+        if frame is None:
+            return NeedsJob("it has no plan for the driver")
+        lineage = ((self.node, self._source),)
+        rows = Rows(self._session, frame=self._with_operation(frame), lineage=lineage, producer=self.name)
+        meter = self._meter if self._counting.active else None
+        return local_delivery(self._source, rows, self._stream_outlet, meter)
+
+    @property
+    def _declines(self) -> bool:
+        """Whether the running stream may not deliver any more batches."""
+        return self._paused.is_set() or self._restarting.is_set()
+
+    @property
+    def _is_watched(self) -> bool:
+        return self._request_checkpoint is not None and not self._caught_up.is_set()
+
+    def _check_caught_up(self) -> None:
+        if self._is_watched:
+            self._notice_caught_up(self._call_source(self._source.caught_up))
+
+    @property
+    def _patience(self) -> float:
+        return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
+
+    def _take(self, batch: StreamBatch, local: Callable[[], LocalDelivery | None]) -> None:
+        while self._held_back and not self._declines:
+            self._idle(GATE_CHECK)
+        with self._boundary:
+            if self._declines:
+                return  # nothing of this batch is delivered and the position stays: it will be replayed
+            if batch.messages is not None and (delivery := local()) is not None:
+                delivery.deliver(batch.messages)
+            elif may_hold_rows(batch):
+                self._stream_outlet.emit(self._rows(batch))
+            self._move(batch.position)
+        self._delivered(batch.count or 0)
+        self._log_recovery()
+
+    # ── a source that is unavailable ─────────────────────────────────────────────────────────────────────────
+
+    def _wait_for_source(self, again: StreamlingError) -> None:
+        """Wait for a source that is unavailable; markers are still sent."""
+        self._attempts = self._attempts + 1 if again.retriable else 0
+        if self._attempts:
+            pause = backoff_delay(self._attempts, random.random())
+            if self._attempts == 1 or time.monotonic() - self._last_logged > _LOG_INTERVAL:
+                self._last_logged = time.monotonic()
+                log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, pause)
+            self._wait(pause)
+
+    def _log_recovery(self) -> None:
+        if self._attempts:
+            log.info("%s: recovered after %d failed attempts", self.node, self._attempts)
+            self._attempts = 0

@@ -1,0 +1,197 @@
+"""The work of lanes: write to a sink, or transform rows and pass them on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.engine.dataflow.limit import RowLimit
+from streamling.engine.dataflow.meter import NodeMeter
+from streamling.engine.dataflow.network import Outlet
+from streamling.engine.dataflow.ordered_results import OrderedResults
+from streamling.engine.dataflow.rejecting import process_or_reject, write_or_reject
+from streamling.engine.dataflow.rows import Rows, as_declared
+from streamling.engine.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
+from streamling.engine.dataflow.side_outputs import OnAck
+from streamling.plugins.sinks import Sink
+from streamling.plugins.transforms import AsyncCalls, Transform
+
+
+class SinkWork:
+    """What the lane of a sink does."""
+
+    def __init__(
+        self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter, *, rejects: bool
+    ) -> None:
+        """``rejects``: rows with which the sink fails go to a dead-letter sink."""
+        self._lane = lane
+        self._sink = sink
+        self._write = partial(write_or_reject, sink) if rejects else sink.write
+        self._limit = limit
+        self._on_ack = on_ack
+        self._meter = meter
+        self._refused = False
+        #: rows passed to the sink
+        self._taken = 0
+        sink.context.deliveries.on_delivery(meter.count_delivery)
+
+    def open(self, wake: Callable[[], None]) -> None:
+        self._sink.open()
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        allowed = self._limit.take(batch.num_rows)
+        self._refused |= allowed < batch.num_rows
+        if allowed:
+            rows = batch.slice(0, allowed)
+            began = time.monotonic()
+            self._write(rows)
+            self._taken += allowed
+            activity = self._meter.activity
+            activity.last_rows, activity.last_seconds = allowed, time.monotonic() - began
+            if self._meter.measures is not None:
+                self._meter.measures.record_batches([rows])
+        if self._refused:  # the pipeline ends here, and no marker will make the last rows durable
+            self._sink.flush()
+            self._settle(self._taken)
+
+    def proceed(self) -> None:
+        """A sink has no output."""
+
+    def alignment_started(self, epoch: int) -> None:
+        self._sink.on_first_marker(epoch)
+
+    def mark(self, epoch: int) -> None:
+        taken = self._taken
+
+        def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
+            self._settle(taken)
+            if not self._refused:  # a position after rows that were not written must never be stored
+                self._on_ack(self._lane, epoch, entries)
+
+        self._sink.marker(epoch, acknowledge)
+
+    def _settle(self, taken: int) -> None:
+        """The first ``taken`` rows are durable, except for those that the sink has rejected."""
+        context = self._sink.context
+        rejected = 0 if context.rejected_rows is None else context.rejected_rows.count
+        context.deliveries.settle(taken - rejected)
+
+    def finalized(self, epoch: int) -> None:
+        self._sink.finalized(epoch)
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+#: Results of a transform wait for others until they are this many rows, or the first one is this many seconds old.
+_JOINED_ROWS, _JOINED_SECONDS = 10_000, 0.2
+
+
+class TransformWork:
+    """What the lane of an Arrow transform does.
+
+    Results for SQL are joined while more input is at hand: a `batch_size` of a few rows makes thousands of results of
+    one batch, and SQL takes milliseconds for each batch, however few rows it has.
+    """
+
+    def __init__(
+        self,
+        lane: str,
+        transform: Transform[Any],
+        schema: pa.Schema,
+        outlet: Outlet,
+        rows: Callable[[str, pa.RecordBatch], Rows],
+        meter: NodeMeter,
+        *,
+        rejects: bool,
+    ) -> None:
+        """``rejects``: rows with which the transform fails go to a dead-letter sink."""
+        self._lane = lane
+        self._transform = transform
+        self._rejects = rejects
+        self._schema = schema
+        self._arriving = InputSchemaTracker(transform.context.input_schema)
+        self._outlet = outlet
+        self._ports = outlet.ports()
+        self._joins = any(step.wants_frame for step in outlet.steps)
+        #: results that wait for further ones, and when work on the first one began
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_since = 0.0
+        self._rows = rows
+        self._meter = meter
+        for port in self._ports:
+            port.add_feeder(lane)
+
+    def open(self, wake: Callable[[], None]) -> None:
+        self._results = OrderedResults(self._timed, wake)
+        self._transform.open()
+
+    def process(self, batch: pa.RecordBatch) -> None:
+        if self._arriving.detect_change(batch.schema):
+            self._emit(self._results.drain())
+            self._emit_waiting()
+            self._take_up_columns()
+        if not self._waiting:
+            self._waiting_since = time.monotonic()
+        self._emit(self._results.add(batch))
+
+    def proceed(self) -> None:
+        self._emit(self._results.ready())
+        self._emit_waiting()
+
+    def alignment_started(self, epoch: int) -> None:
+        """A transform has no state."""
+
+    def mark(self, epoch: int) -> None:
+        self._emit(self._results.drain())
+        self._emit_waiting()
+        self._transform.marker(epoch)
+        for port in self._ports:
+            port.mark(self._lane, epoch)
+
+    def finalized(self, epoch: int) -> None:
+        self._transform.finalized(epoch)
+
+    def close(self) -> None:
+        self._transform.close()
+
+    def _take_up_columns(self) -> None:
+        """Continue with an instance for the new input columns; no call is in flight."""
+        old, new = self._transform, self._transform.with_input_schema(self._arriving.schema)
+        self._schema = new.output_schema()
+        report_dropped_columns(old.context, self._arriving.schema, self._schema)
+        new.open()
+        self._transform = new
+        old.close()
+
+    def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
+        began = time.monotonic()
+        made = process_or_reject(self._transform, batch) if self._rejects else self._transform.process(batch)
+        self._meter.record_elapsed(time.monotonic() - began)
+        return made
+
+    def _emit(self, results: Iterable[pa.RecordBatch]) -> None:
+        for result in results:
+            rows = as_declared(result, self._schema)
+            if not rows.num_rows:
+                self._meter.activity.count_batch(0)
+                continue
+            self._waiting.append(rows)
+            if not self._joins or self._has_waited_enough:
+                self._emit_waiting()
+
+    @property
+    def _has_waited_enough(self) -> bool:
+        rows = sum(batch.num_rows for batch in self._waiting)
+        return rows >= _JOINED_ROWS or time.monotonic() - self._waiting_since >= _JOINED_SECONDS
+
+    def _emit_waiting(self) -> None:
+        if self._waiting:
+            joined = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
+            self._waiting = []
+            self._outlet.emit(self._rows(self._lane, joined))

@@ -1,0 +1,214 @@
+"""What a pipeline will do, as plain data: flows, segments, where every node runs, its state keys.
+
+Made from a checked run; nothing is opened and no JVM is needed. `engine.planning.spark_plans` adds Spark's plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from streamling.engine.planning.instances import instances_of
+from streamling.engine.planning.placement import runs_on_executors
+from streamling.engine.planning.planned import ResolvedPipeline, operator_class
+from streamling.pipeline.config import AppConfig
+from streamling.pipeline.config.values import mask_map, mask_url
+from streamling.pipeline.model import Node, Pipeline
+from streamling.pipeline.options import dump
+from streamling.plugins.execution import ExecutionMode
+from streamling.plugins.operators import Operator
+from streamling.plugins.registry import Registry
+from streamling.plugins.sources import AnySource
+from streamling.spark.master import is_local
+
+
+@dataclass(frozen=True)
+class ColumnDescription:
+    name: str
+    #: ``?`` if only Spark knows it
+    type: str
+
+
+@dataclass(frozen=True)
+class NodeDescription:
+    name: str
+    kind: str
+    type: str
+    place: ExecutionMode
+    #: number of the Spark or Arrow segment the node belongs to
+    segment: int | None
+    upstreams: tuple[str, ...]
+    primary_key: tuple[str, ...]
+    #: None if only Spark knows them
+    columns: tuple[ColumnDescription, ...] | None
+    instances: int
+    batch_size: int | None
+    flush_interval: float | None
+    #: of a source: whether it ends by itself
+    bounded: bool | None
+    state_keys: tuple[str, ...]
+    #: fields as set in the file, secrets masked
+    options: Mapping[str, Any]
+    #: nodes whose rejected rows a dead-letter sink takes
+    bad_rows_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Adjacent nodes that run as one: one Spark plan, or Arrow functions that pass batches on."""
+
+    number: int
+    kind: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlanDescription:
+    file: str
+    application_id: str
+    master: str
+    #: ``local`` or ``cluster``
+    placement: str
+    state: str
+    bounded: bool
+    #: source → every node its rows can reach, in topological order
+    flows: Mapping[str, tuple[str, ...]]
+    segments: tuple[Segment, ...]
+    nodes: Mapping[str, NodeDescription]
+    #: segment number → node → Spark's physical plan up to that node
+    spark_plans: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+
+
+def describe_plan(
+    resolved: ResolvedPipeline,
+    *,
+    config: AppConfig,
+    registry: Registry,
+    schemas: Mapping[str, pa.Schema | None],
+    state: str,
+) -> PlanDescription:
+    """The description of a checked pipeline; ``schemas`` are the columns as far as they are known, ``state`` says where
+    positions are stored."""
+    pipeline = resolved.pipeline
+    sources = resolved.sources
+    local = is_local(config.spark.master)
+    places = {node.name: _place(node, operator_class(node, registry), local) for node in pipeline}
+    segments = _segments(pipeline, places)
+    number_of = {name: segment.number for segment in segments for name in segment.nodes}
+    nodes = {
+        node.name: _node(
+            node,
+            tuple(each.name for each in pipeline.rejecting_nodes(node.name)),
+            places[node.name],
+            number_of.get(node.name),
+            sources.get(node.name),
+            schemas,
+            # a source that Spark divides by itself runs as one operator with several streams
+            max(instances_of(node, operator_class(node, registry)), node.options.instance_count),
+        )
+        for node in pipeline
+    }
+    return PlanDescription(
+        file=pipeline.file,
+        application_id=config.application_id,
+        master=config.spark.master,
+        placement="local" if local else "cluster",
+        state=state,
+        bounded=all(source.bounded for source in sources.values()),
+        flows={node.name: tuple(_reached(pipeline, node.name)) for node in pipeline.sources},
+        segments=segments,
+        nodes=nodes,
+    )
+
+
+# ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _place(node: Node, kind: type[Operator[Any]], local: bool) -> ExecutionMode:
+    return ExecutionMode.SPARK if runs_on_executors(node, kind) and not local else kind.execution
+
+
+def _node(
+    node: Node,
+    bad_rows_of: tuple[str, ...],
+    place: ExecutionMode,
+    segment: int | None,
+    source: AnySource[Any] | None,
+    schemas: Mapping[str, pa.Schema | None],
+    instances: int,
+) -> NodeDescription:
+    # a sink has the columns of its upstream; its own entry is None if a type is not known yet
+    schema = schemas.get(node.name if node.kind.has_output or not node.upstreams else node.upstreams[0])
+    return NodeDescription(
+        name=node.name,
+        kind=node.kind.value,
+        type=node.type,
+        place=place,
+        segment=segment,
+        upstreams=node.upstreams,
+        bad_rows_of=bad_rows_of,
+        primary_key=node.primary_key,
+        columns=None if schema is None else tuple(map(_column, schema)),
+        instances=instances,
+        batch_size=node.options.rows_per_batch,
+        flush_interval=node.options.flush_interval,
+        bounded=None if source is None else source.bounded,
+        state_keys=() if source is None else tuple(source.state_keys()),
+        options=shown_options(node),
+    )
+
+
+def _column(column: pa.Field) -> ColumnDescription:
+    unknown = (column.metadata or {}).get(b"streamling.type") == b"unknown"
+    return ColumnDescription(column.name, "?" if unknown else str(column.type))
+
+
+def shown_options(node: Node) -> Any:
+    """The fields of ``node`` as set in the file, without secrets."""
+    return _masked(dump(node.options))
+
+
+def _masked(value: Any) -> Any:
+    """Typed secrets are already masked; plugins may have secrets in plain fields."""
+    match value:
+        case dict():
+            covered = mask_map(value)
+            # the name of a secret is not secret
+            return {key: _masked(value[key] if key.endswith("_name") else part) for key, part in covered.items()}
+        case list():
+            return [_masked(part) for part in value]
+        case str():
+            return mask_url(value)
+    return value
+
+
+# ── the graph ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
+    reached = {source}
+    for node in pipeline:
+        above = {*node.upstreams, *(each.name for each in pipeline.rejecting_nodes(node.name))}
+        if node.name in reached or reached & above:
+            reached.add(node.name)
+            yield node.name
+
+
+def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[Segment, ...]:
+    """Adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
+    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
+    groups: list[set[str]] = []
+    for node in pipeline:
+        if places[node.name] not in kinds or (places[node.name] is ExecutionMode.LANE and not node.kind.has_output):
+            continue
+        near = {upstream for upstream in node.upstreams if places[upstream] is places[node.name]}
+        joined = [group for group in groups if group & near]
+        groups = [*(group for group in groups if not group & near), {node.name}.union(*joined)]
+    order = {node.name: number for number, node in enumerate(pipeline)}
+    sorted_groups = sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda g: order[g[0]])
+    return tuple(
+        Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
+    )

@@ -1,0 +1,90 @@
+"""Why and when a run ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from streamling.engine.checkpoint.clock import Clock
+from streamling.errors import StreamlingError
+
+#: part of the shutdown budget that is reserved for closing the state, the metrics and Spark
+_RESERVE_SECONDS = 2.0
+
+
+class Termination:
+    """A run ends when a part of it fails, when somebody requests a stop, or when its last flow has ended. All methods
+    may be called from any thread."""
+
+    def __init__(self, clock: Clock, budget: float) -> None:
+        """``budget``: seconds that a stop may take."""
+        self._clock = clock
+        self._budget = budget
+        self._changed = threading.Condition()
+        self._deadline: float | None = None
+        self._running: set[str] = set()
+        #: set as soon as operators should end what takes long
+        self.stopping = threading.Event()
+        #: the first failure
+        self.failure: StreamlingError | None = None
+        #: the reason of the first request to stop
+        self.reason: str | None = None
+        #: whether the last, unfinished epoch must not be committed
+        self.keeps_position = False
+        #: called when `wait` returns, from any thread, and possibly several times
+        self.on_finish: Callable[[], None] = lambda: None
+
+    def watch(self, flows: Iterable[str]) -> None:
+        """The flows that the run consists of."""
+        self._running = set(flows)
+
+    def request_stop(self, reason: str, keep_position: bool) -> None:
+        """The first reason counts."""
+        with self._changed:
+            self.keeps_position |= keep_position
+            if self.reason is None:
+                self.reason = reason
+                # closing the rest after the operators takes time, too
+                self._deadline = self._clock.now() + self._budget - min(_RESERVE_SECONDS, self._budget / 4)
+                self.stopping.set()
+            self._changed.notify_all()
+
+    def fail(self, error: StreamlingError) -> bool:
+        """End the run with ``error``. False if it has already failed."""
+        with self._changed:
+            is_first = self.failure is None
+            if is_first:
+                self.failure = error
+            self._changed.notify_all()
+        return is_first
+
+    def flow_ended(self, flow: str) -> None:
+        with self._changed:
+            self._running.discard(flow)
+            self._changed.notify_all()
+            is_last = not self._running
+        if is_last:
+            self.on_finish()
+
+    def is_running(self, flow: str) -> bool:
+        return flow in self._running
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the run has a reason to end."""
+        return self.failure is not None or self.reason is not None or not self._running
+
+    def wait(self) -> None:
+        """Wait until the run has a reason to end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_due)
+
+    def wait_for_request(self) -> None:
+        """Wait until somebody requests a stop."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.reason is not None)
+
+    def countdown(self) -> Callable[[], float]:
+        """Returns the seconds that are left for closing the parts of the run, at least 0.1."""
+        deadline = self._deadline or self._clock.now() + self._budget
+        return lambda: max(0.1, deadline - self._clock.now())

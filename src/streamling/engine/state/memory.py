@@ -1,0 +1,42 @@
+"""State in memory, which is lost when the process ends."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from streamling.plugins.state_backend import StateBackend, encoded
+
+
+class MemoryState(StateBackend):
+    """Entries in a dictionary, as JSON text, so that callers cannot change stored values."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: str) -> Any | None:
+        with self._lock:
+            text = self._entries.get(key)
+        return None if text is None else json.loads(text)
+
+    def get_prefix(self, prefix: str) -> dict[str, Any]:
+        with self._lock:
+            found = sorted((key, text) for key, text in self._entries.items() if key.startswith(prefix))
+        return {key: json.loads(text) for key, text in found}
+
+    def put_many(self, entries: Mapping[str, Any]) -> None:
+        texts, removals = encoded(entries)
+        with self._lock:
+            self._entries.update(texts)
+            for key in removals:
+                self._entries.pop(key, None)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+
+    def close(self) -> None:
+        """There is nothing to close: the entries stay readable."""

@@ -1,0 +1,121 @@
+"""Spark packages that do not come with PySpark: downloaded once, checked against a lock file, kept in the cache.
+
+Our own classes (`java_classes.py`) belong to the package that needs them: they are on the class path of every JVM,
+part of the start-up archive, and sent to executors like the other jars.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable
+from functools import cache
+from logging import getLogger
+from pathlib import Path
+from typing import Any
+
+from streamling.builtins import Builtin, builtins
+from streamling.errors import StreamlingError
+from streamling.spark.jvm.ivy import Artifact, ReportProgress, download, sha256
+from streamling.spark.jvm.java import Java
+from streamling.spark.jvm.java_classes import classes_jar, compile_classes
+
+_log = getLogger("streamling.connectors")
+
+_REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
+
+
+def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
+    """The jars of these packages, in a fixed order."""
+    lock = _lock()
+    unknown = sorted(set(spark_packages) - set(lock))
+    if unknown:
+        raise StreamlingError(f"there is no Spark connector {unknown[0]!r}, expected one of {', '.join(lock)}")
+    return [Artifact(**entry) for name in sorted(spark_packages) for entry in lock[name]]
+
+
+def known_spark_packages() -> list[str]:
+    """Names of all packages that can be downloaded."""
+    return list(_lock())
+
+
+@cache
+def _lock() -> dict[str, list[dict[str, Any]]]:
+    """The jars of all packages, by package."""
+    locks = (_lock_of(builtin) for builtin in builtins())
+    return {name: lock[name] for lock in locks for name in lock}
+
+
+def _lock_of(builtin: Builtin) -> dict[str, list[dict[str, Any]]]:
+    lock = json.loads(builtin.file(builtin.jars).read_text(encoding="utf-8")) if builtin.jars else {}
+    return dict(sorted(lock.items()))
+
+
+@cache
+def _with_classes() -> frozenset[str]:
+    """The packages that need our own classes."""
+    return frozenset(builtin.java_package for builtin in builtins() if builtin.java_package)
+
+
+def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
+    """Packages whose jars are in the cache. Every JVM gets them, needed or not: so one start-up archive is valid for
+    all pipelines, and the JVM can start before the pipeline file is parsed."""
+    named = {name: spark_package_jars(cache_dir, frozenset({name})) for name in known_spark_packages()}
+    return frozenset(name for name, jars in named.items() if all(jar.is_file() for jar in jars))
+
+
+def spark_package_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    """The paths of the jars of these packages, downloaded or not."""
+    classes = [classes_jar(_folder(cache_dir))] if spark_packages & _with_classes() else []
+    # ours come first: they replace a class of Kafka's client (`DefaultHostResolver`)
+    return [*classes, *_downloads(cache_dir, spark_packages)]
+
+
+def _downloads(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    return [_folder(cache_dir) / jar.file_name for jar in locked_jars(spark_packages)] if spark_packages else []
+
+
+def _folder(cache_dir: Path) -> Path:
+    return cache_dir / "connectors"
+
+
+def damaged_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
+    """Jars in the cache whose content differs from the lock file."""
+    jars = zip(_downloads(cache_dir, spark_packages), locked_jars(spark_packages), strict=True)
+    return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
+
+
+def fetch_spark_packages(
+    cache_dir: Path,
+    spark_packages: frozenset[str],
+    *,
+    java: Java,
+    ivy_settings: Path | None = None,
+    progress: ReportProgress = lambda doing, done: None,
+) -> list[Path]:
+    """The jars of these packages; those missing in the cache are downloaded by the Ivy inside Spark, or compiled.
+
+    ``ivy_settings`` is the user's own Ivy settings file, for a mirror or a company's repository.
+    """
+    jars = zip(locked_jars(spark_packages), _downloads(cache_dir, spark_packages), strict=True)
+    missing = [jar for jar, path in jars if not path.is_file()]
+    if missing:
+        _log.info("downloading %s; this happens once", ", ".join(jar.file_name for jar in missing))
+        folder = _folder(cache_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as new:
+            progress("downloading the Spark connectors", 0.0)
+            download(
+                missing,
+                Path(new),
+                what="Spark connector",
+                remedy=_REMEDY,
+                java=java,
+                settings=ivy_settings,
+                progress=progress,
+            )
+            for jar in missing:
+                (Path(new) / jar.file_name).replace(folder / jar.file_name)
+    if spark_packages & _with_classes():
+        compile_classes(_folder(cache_dir), java, class_path=_downloads(cache_dir, _with_classes()))
+    return spark_package_jars(cache_dir, spark_packages)

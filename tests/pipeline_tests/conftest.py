@@ -1,8 +1,0 @@
-import pytest
-
-from tests.pipeline_tests.driver import Suite
-
-
-@pytest.fixture
-def suite(tmp_path, spark) -> Suite:
-    return Suite(tmp_path, spark)
