@@ -15,7 +15,7 @@ UV := $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast-start test-fast soak lint format bench docs docs-serve console-vendor console-screenshots wheel requirements clean
+.PHONY: help demo test fast-start test-fast soak lint format bench generate docs docs-serve console-vendor console-screenshots wheel requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  \033[1m%-14s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ format: .venv/dev ## Format the code and apply automatic fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+generate: .venv/dev ## Write what is made from declarations: tables and pages in docs/, schemas/
+	@$(BIN)/python -m streamling.dev.reference
+
 bench: .venv/dev ## Measure against hand-written PySpark; writes docs/benchmarks.md
 	$(BIN)/python -m benchmarks --write docs/benchmarks.md
 
@@ -96,9 +99,10 @@ clean: ## Remove the environment and everything built
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.txt
 	@touch $@
 
-.venv/runtime: .venv/python requirements/runtime.txt pyproject.toml
+# installing the package compiles the Java classes: about 4 s
+.venv/runtime: .venv/python requirements/runtime.txt pyproject.toml $(shell find java -type f)
 	@$(UV) --require-hashes -r requirements/runtime.txt
-	@$(UV) --no-deps --editable .
+	@$(UV) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

@@ -14,7 +14,7 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.twins import quickjs_calls
 from benchmarks.workbench import Scenario
-from streamling.transforms.script.config import WasmScript
+from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.console import Console
 from streamling.transforms.script.engines import engine_for, limits_of
 from streamling.transforms.script.runner import Runner
@@ -69,7 +69,7 @@ def _has_v8() -> bool:
 
 
 def _runner(schema: pa.Schema, engine: str) -> Runner:
-    config = WasmScript.model_validate({"engine": engine})
+    config = ScriptSettings.model_validate({"engine": engine})
     return Runner(
         _FUNCTION,
         inputs=schema,

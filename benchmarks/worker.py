@@ -25,7 +25,7 @@ from benchmarks.warehouse import TablePipelines, TablesByHand
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.model import NodeKind
-from streamling.plugins.loader import load_plugins
+from streamling.plugins.loader import Plugins
 from streamling.plugins.registry import Registry
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ class Pipelines:
 
     def with_plugins(self, text: str, path: str) -> float:
         """A pipeline that may use the plugins of the file ``path``."""
-        registry = load_plugins(Registry.builtin(), path)
+        registry = Registry.builtin()
+        Plugins(registry, path).load_all()
         return run_to_its_end(
             text, session=self._session, config=self._config, registry=registry, state=MemoryState()
         ).seconds

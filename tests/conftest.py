@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +15,20 @@ from streamling.pipeline.config.core import default_cache_dir
 CANARY, CANARY_VALUE = "ACME_API_TOKEN", "canary-7f3a9c"
 
 pytest_plugins = ["tests.harness.services"]
+
+
+def pytest_configure() -> None:
+    """Give the processes that tests start the default actions for signals, also below ``nohup`` and in the background
+    of a script, where SIGHUP or SIGINT is ignored: children inherit an ignored signal, but not a handler."""
+    ignored = {number for number in (signal.SIGHUP, signal.SIGINT) if signal.getsignal(number) is signal.SIG_IGN}
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        ignored.add(signal.SIGHUP)  # a worker ends with the main process, which may be below `nohup`
+    for number in ignored:
+        signal.signal(number, _ignore)
+
+
+def _ignore(number: int, frame: object) -> None:
+    """Ignores a signal, as SIG_IGN does, but not in the processes that this one starts."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,8 +71,6 @@ def _forget_secrets() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """The user's cache folder: archives and connectors of earlier runs are used again."""
-    import os
-
     return default_cache_dir(os.environ)
 
 

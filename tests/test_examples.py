@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.connectors.memory import collected_rows
 from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.pipeline.document.loader import load_yaml
@@ -82,7 +82,9 @@ def test_the_page_on_dead_letters_shows_what_happens(spark, kafka, registry) -> 
     text = (folder / "pipeline.yaml").read_text().replace("topic: orders_json", f"topic: {topic}")
     text = re.sub(r"type: postgres\n", "type: memory\n", text)
     text = re.sub(r"^    (schema|table): \w+\n", "", text, flags=re.MULTILINE)
-    run = Bench(spark).start(text, kafka_source=KafkaSource(brokers=kafka.brokers, schema_registry_url=registry.url))
+    run = Bench(spark).start(
+        text, kafka_source=KafkaSourceSettings(brokers=kafka.brokers, schema_registry_url=registry.url)
+    )
     try:
         eventually(lambda: run.failure or run.rows_written() == {"table": 2, "bad_orders": 2}, 60)
     finally:

@@ -33,9 +33,10 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
     ).stdout.split()
     links = {name for name in tracked if (ROOT / name).is_symlink()}
     assert {name.removeprefix("src/") for name in tracked} - {name.removeprefix("src/") for name in links} <= packed
+    assert "streamling/spark/jvm/streamling.jar" in packed
 
 
-def test_an_installed_wheel_writes_a_first_pipeline_that_is_valid(wheel, tmp_path):
+def test_an_installed_wheel_writes_a_first_pipeline_that_is_valid_and_runs(wheel, tmp_path):
     site = tmp_path / "site"
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
@@ -53,3 +54,4 @@ def test_an_installed_wheel_writes_a_first_pipeline_that_is_valid(wheel, tmp_pat
     streamling("new", "first", cwd=tmp_path)
     assert "is valid" in streamling("validate", "--static", "pipeline.yaml", cwd=tmp_path / "first")
     assert '"$schema"' in streamling("schema", cwd=tmp_path)
+    assert len(streamling("run", "pipeline.yaml", cwd=tmp_path / "first").splitlines()) == 5

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGES = (
-    "streamling.engine.run",
+    "streamling.engine.state",
     "streamling.observe.telemetry",
-    "streamling.spark",
     "streamling.transforms.sql",
     "streamling.transforms.script",
     "streamling.transforms.dynamic_table",
@@ -37,20 +36,20 @@ class Builtin:
     """What one package adds to the runtime. A target is ``module:name``, where the module is inside the package."""
 
     package: str
-    #: operator classes by the `type` of their nodes; an options class if the operator is not implemented yet
+    #: operator classes by the `type` of their nodes
     sources: Mapping[str, str] = field(default_factory=dict)
     transforms: Mapping[str, str] = field(default_factory=dict)
     sinks: Mapping[str, str] = field(default_factory=dict)
+    #: `StateStore` classes by their `state_backend.backend_type`
+    state_backends: Mapping[str, str] = field(default_factory=dict)
+    #: their settings by the name of the block in `state_backend`, which is the type in lower case
+    state_settings: Mapping[str, str] = field(default_factory=dict)
     #: a subclass of `CoreConfig` with further settings
     config: str | None = None
     #: metrics that its nodes record, by name
     metrics: str | None = None
     #: lock file with the jars of Spark packages, by package
     jars: str | None = None
-    #: folder with Java sources that belong to one of these packages
-    java: str | None = None
-    #: that package; its jars are on the class path when they are compiled
-    java_package: str | None = None
     #: Spark settings for its nodes; the user's settings take precedence
     spark_settings: Mapping[str, str] = field(default_factory=dict)
     #: regular expressions of state keys that do not begin with the name of their node, which is the group ``node``

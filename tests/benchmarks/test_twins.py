@@ -18,10 +18,10 @@ from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.context import NodeContext
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.types.spark import to_spark_schema
+from tests.harness.plugins import load_plugins
 from tests.paths import ROOT
 
 _QUICKSTART = ROOT / "examples" / "quickstart"

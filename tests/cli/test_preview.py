@@ -14,6 +14,8 @@ import pytest
 
 from tests.cli.conftest import PIPELINE, Project, command_environment, command_line
 from tests.harness.pipelines import eventually
+from tests.harness.script import wait_until_ended
+from tests.serve.processes import children
 
 pytestmark = pytest.mark.spark
 
@@ -132,19 +134,22 @@ def test_a_wrong_request_is_answered_with_its_errors(server, text, query, messag
 
 def test_a_preview_ends_with_the_process_that_started_it(tmp_path):
     project = Project(tmp_path)
-    project.write("pipeline.yaml", PIPELINE.replace("{type: bounded}", "{type: continuous}"))
-    project.write("config.yaml", "preview_tolerant_mode: true\nadmin_api_enabled: false\n")
+    project.write("config.yaml", "admin_api_port: 0\n")
+    text = PIPELINE.replace("{type: bounded}", "{type: continuous}").replace("path: orders", f"path: {tmp_path}/orders")
     with (tmp_path / "err").open("w") as err:
         process = subprocess.Popen(
-            command_line("run", "pipeline.yaml", "--read-only"), cwd=tmp_path, env=command_environment(), stderr=err,
-            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            command_line("preview-server"), cwd=tmp_path, env=command_environment(), stderr=err,
+            stdin=subprocess.DEVNULL,
         )  # fmt: skip
     try:
-        eventually(lambda: "is running" in (tmp_path / "err").read_text(), 120)
-        assert process.poll() is None
-        assert process.stdin is not None
-        process.stdin.close()
-        assert process.wait(60) == 0
+        eventually(lambda: "preview server: " in (tmp_path / "err").read_text(), 60)
+        (url,) = re.findall(r"preview server: (\S+)", (tmp_path / "err").read_text())
+        with urllib.request.urlopen(urllib.request.Request(url, text.encode(), method="POST"), timeout=120) as response:
+            assert response.readline() == b"event: nodes\n"
+            (worker,) = children(process.pid, "streamling.serve.worker")
+            process.kill()
+            process.wait()
+        wait_until_ended(worker)
     finally:
         process.kill()
         process.wait()

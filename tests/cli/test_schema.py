@@ -41,7 +41,7 @@ def test_test_files_have_a_schema_of_their_own(project):
 
 @pytest.mark.parametrize(("name", "options"), [("pipeline", ()), ("test", ("--test",))])
 def test_the_schemas_of_the_repository_are_up_to_date(project, name, options):
-    """If this fails: streamling schema -o schemas/pipeline.schema.json; streamling schema --test -o …"""
+    """If this fails: make generate"""
     assert project.call("schema", *options).out == (ROOT / "schemas" / f"{name}.schema.json").read_text()
 
 

@@ -52,12 +52,12 @@ def test_a_secret_is_stored_used_listed_and_deleted(home: Project, monkeypatch: 
 def test_one_line_break_at_the_end_is_not_part_of_the_value(
     home: Project, monkeypatch: pytest.MonkeyPatch, data: bytes, value: str
 ) -> None:
-    from streamling.engine.run.app import App
+    from streamling.engine.launch.launcher import Launcher
     from streamling.pipeline.secrets.store import SecretStore
 
     stored(home, monkeypatch, "a", data)
-    app = App.load()
-    assert SecretStore.of(app.config, app.env).get("a") == value
+    launcher = Launcher.load()
+    assert SecretStore.of(launcher.config, launcher.env).get("a") == value
 
 
 @pytest.mark.parametrize(("data", "error"), [(b"", "is empty"), (b"\xff\xfe", "is not UTF-8 text")])

@@ -21,6 +21,7 @@ import pytest
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.state.sqlite import SqliteState
 from tests.cli.conftest import Project, command_environment, command_line
+from tests.harness.pipelines import eventually
 from tests.harness.script import wait_until_ended
 
 pytestmark = pytest.mark.spark
@@ -68,11 +69,7 @@ class Run:
             self.said += line
 
     def wait_for(self, happened: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
-        while not happened():
-            assert self.process.poll() is None, self.said
-            assert time.monotonic() < deadline, self.said
-            time.sleep(0.05)
+        eventually(happened, 60, lambda: self.said, self.process)
 
     def jvm(self) -> int:
         """The process id of its JVM, as soon as it exists."""

@@ -20,10 +20,10 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config.core import default_cache_dir
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.spark.jvm.session import SparkRuntime
 from streamling.spark.jvm.workers import WorkerCheck
+from tests.harness.plugins import load_plugins
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

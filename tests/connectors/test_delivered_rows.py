@@ -18,7 +18,7 @@ import pytest
 
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.print import PrintSink
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.dev.services.postgres import LocalPostgres
@@ -38,6 +38,7 @@ from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
 from tests.harness.clickhouse import clear_faults, inject_fault
 from tests.harness.endpoint import Reply, Request, endpoint
+from tests.harness.pipelines import finish
 
 pytestmark = pytest.mark.services
 
@@ -100,7 +101,7 @@ def run_rows(
     run.start()
     failure = None
     try:
-        wait_for_end(run)
+        finish(run)
     except StreamlingError as error:
         failure = error
     check_surfaces(run)

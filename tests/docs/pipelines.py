@@ -16,9 +16,9 @@ from streamling.pipeline.model import Pipeline
 from streamling.pipeline.parse import parse_pipeline
 from streamling.pipeline.variables import Variables
 from streamling.plugins.registry import Registry
-from streamling.sql.compiler import compile_sql
 from streamling.sql.library.plugin_functions import declared as declared_functions
 from streamling.sql.problems import InvalidSql
+from streamling.sql.statement import Statement
 from tests.docs.blocks import Block, all_blocks
 from tests.paths import ROOT
 
@@ -44,7 +44,7 @@ def check_pipeline(text: str, registry: Registry) -> Pipeline:
 def check_sql(sql: str, registry: Registry) -> None:
     """What the text says is known to our SQL; which columns there are is not."""
     tables = {table.sql(dialect="") for table in sqlglot.parse_one(sql, read="spark").find_all(sqlglot.exp.Table)}
-    compiled = compile_sql(sql, dict.fromkeys(tables), functions=declared_functions(registry.functions))
+    compiled = Statement(sql).compile(dict.fromkeys(tables), functions=declared_functions(registry.functions))
     if compiled.problems:
         raise InvalidSql(list(compiled.problems))
 

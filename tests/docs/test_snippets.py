@@ -31,7 +31,6 @@ from streamling.pipeline.config.schema import settings
 from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.model import NodeKind
 from streamling.plugins import FreeFormOptions, Sink
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.sql.problems import InvalidSql
 from streamling.types.json import json_rows
@@ -49,6 +48,7 @@ from tests.docs.pipelines import (
     shown_rows,
 )
 from tests.harness.pipelines import Bench, eventually, finish
+from tests.harness.plugins import load_plugins
 from tests.paths import ROOT
 
 #: why a block of text may be left unchecked

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
 from streamling.connectors.http.payload import Payload
 from streamling.connectors.http.webhook import WebhookSinkOptions
@@ -25,11 +25,11 @@ from streamling.connectors.postgres.sink import PostgresSinkOptions
 from streamling.connectors.postgres.state import PostgresState
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
-from streamling.engine.run.app import App
-from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.launch.launcher import Launcher
+from streamling.engine.run.contexts import NodeStateView
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.run.state import open_state
 from streamling.engine.state.memory import MemoryState
+from streamling.engine.state.store import state_store
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.network.policy import ANY_ADDRESS
 from streamling.observe.observer import RunObserver
@@ -64,7 +64,7 @@ def _context(config: AppConfig, options: Any, name: str = "out") -> NodeContext[
 
 def state_file(config: AppConfig) -> object:
     """Who writes what where."""
-    with open_state(config) as state:
+    with state_store(config).open() as state:
         state.put("k", 1)
     path = config.state_backend.sqlite.database_path  # type: ignore[union-attr]
     if not path.exists():
@@ -78,7 +78,8 @@ def state_file(config: AppConfig) -> object:
 def state_server(config: AppConfig) -> object:
     settings = config.state_backend.postgres
     assert settings is not None
-    made = PostgresState(config.application_id, settings, acquire_timeout=config.state_acquire_timeout, create=False)
+    timeout = settings.acquire_timeout(config.shutdown_budget_secs)
+    made = PostgresState(config.application_id, settings, acquire_timeout=timeout, create=False)
     return made._server, made._table, made._connections._timeout
 
 
@@ -99,7 +100,7 @@ def postgres_sink(config: AppConfig) -> object:
 
 
 def clickhouse_source(config: AppConfig) -> object:
-    return Server.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source", ANY_ADDRESS)
+    return ClickHouseServer.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source", ANY_ADDRESS)
 
 
 def clickhouse_sink(config: AppConfig) -> object:
@@ -158,7 +159,7 @@ def pipeline_with_secret(config: AppConfig) -> object:
         file = Path(folder, "pipeline.yaml")
         file.write_text(_SCRIPT.replace("path: x", 'path: "${secret:OUT}"'))
         try:
-            options: Any = App.of(config, env={}).pipeline(str(file))["rows"].options
+            options: Any = Launcher.of(config, env={}).pipeline(str(file))["rows"].options
         except StreamlingError:
             return None
         return options.path

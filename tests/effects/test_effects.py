@@ -24,13 +24,13 @@ INEFFECTIVE = [name for name, setting in SETTINGS.items() if setting.no_effect i
 
 
 def fields() -> list[str]:
-    """All fields of all node types that this version can run, those inside of other fields too."""
+    """All fields of all node types, those inside of other fields too."""
     registry = Registry.builtin()
     found = []
     for kind in NodeKind:
         for id in registry.ids(kind):
             type_ = registry.get(kind, id)
-            if type_ is not None and type_.operator is not None:
+            if type_ is not None:
                 found += [f"{kind.value} {id} {path}" for path in paths(type_.options)]
     return found
 

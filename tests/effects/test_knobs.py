@@ -19,7 +19,7 @@ from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
 from streamling.connectors.postgres.sink import PostgresSink
 from streamling.connectors.print import PrintSink
 from streamling.dev.contracts.contract import sample_rows
-from streamling.dev.contracts.harness import eventually, wait_for_end, wait_until_settled
+from streamling.dev.contracts.harness import wait_until_settled
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
@@ -37,6 +37,7 @@ from tests.connectors.file.driver import make_source
 from tests.connectors.postgres.aggregate.driver import FIELDS, Aggregate
 from tests.effects.configuration import _context
 from tests.harness.endpoint import Endpoint, echo, endpoint
+from tests.harness.pipelines import eventually, finish
 
 
 class Slow(Sink[SinkOptions]):
@@ -62,10 +63,10 @@ def test_so_many_batches_wait_in_front_of_a_node(config, waiting):
     read: list[int] = []
     bench.on_read = read.append
     run = bench.start([sample_rows(number, 1) for number in range(20)], interval=3600)
-    eventually(lambda: bench.over or len(read) > waiting, "the source is read")
+    eventually(lambda: bench.over or len(read) > waiting, 60, "the source is read")
     ahead = wait_until_settled(lambda: len(read))
     gate.set()
-    wait_for_end(run)
+    finish(run)
     assert ahead == 1 + waiting + 1  # one is being written, one waits to be handed over
 
 
@@ -143,10 +144,10 @@ def test_rows_wait_no_longer_than_batch_flush_interval_says(kind, place):
     bench.ends = False
     run = bench.start([sample_rows(0, 3)], interval=3600)
     try:
-        eventually(lambda: bench.over or calls(bench), "rows are handed over")
+        eventually(lambda: bench.over or calls(bench), 60, "rows are handed over")
     finally:
         bench.stop()
-        wait_for_end(run)
+        finish(run)
     assert calls(bench) == [3]
 
 

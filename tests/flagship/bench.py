@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from streamling.connectors.kafka.config import KafkaSink, KafkaSource
+from streamling.connectors.kafka.config import KafkaSinkSettings, KafkaSourceSettings
 from streamling.dev.services.kafka import LocalKafka
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.dev.services.registry import LocalRegistry
@@ -57,8 +57,8 @@ class Flagship(Bench):
     def _config(self, **settings: Any) -> dict[str, Any]:
         services = {"brokers": self._kafka.brokers, "schema_registry_url": self._registry_service.url}
         return {
-            "kafka_source": KafkaSource(**services),
-            "kafka_sink": KafkaSink(**services),
+            "kafka_source": KafkaSourceSettings(**services),
+            "kafka_sink": KafkaSinkSettings(**services),
             "postgres_sink": self.pg.settings,
             **settings,
         }

@@ -10,12 +10,11 @@ from typing import Any
 import datafusion as oracle
 import pyarrow as pa
 
-from streamling.sql.compiler import compile_sql
-from streamling.sql.frames import prepare
+from streamling.sql.frames import SparkTypes, prepare
 from streamling.sql.kernels.registration import register
 from streamling.sql.plan import Column
 from streamling.sql.problems import InvalidSql
-from streamling.sql.spark_types import SparkTypes
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_physical, to_spark_schema
 from tests.fuzz.sql_grammar import Expr
 from tests.sql.differential import Case, equal, values
@@ -144,7 +143,7 @@ class Here:
     def _compiles(self, outcome: Outcome) -> bool:
         sql = f"SELECT {_masked(outcome)} AS v FROM t"
         try:
-            compiled = compile_sql(sql, {"t": self.columns}, analyse=SparkTypes(self.spark, {"t": self.frame}))
+            compiled = Statement(sql).compile({"t": self.columns}, analyse=SparkTypes(self.spark, {"t": self.frame}))
             problems, outcome.plan = compiled.problems, compiled.plan
         except InvalidSql as refused:
             problems = refused.problems
@@ -168,13 +167,10 @@ class Here:
         """Whether the results are equal when the rows that fail in DataFusion are filtered out."""
         again = Outcome(outcome.expr, outcome.wanted, outcome.single, outcome.failing)
         listed = ", ".join(map(str, outcome.failing))
-        plan = compile_sql(
-            f"SELECT {outcome.expr.sql} AS v FROM (SELECT * FROM t WHERE id NOT IN ({listed})) AS t",
-            {"t": self.columns},
-            analyse=SparkTypes(self.spark, {"t": self.frame}),
-        ).plan
+        sql = f"SELECT {outcome.expr.sql} AS v FROM (SELECT * FROM t WHERE id NOT IN ({listed})) AS t"
+        compiled = Statement(sql).compile({"t": self.columns}, analyse=SparkTypes(self.spark, {"t": self.frame}))
         try:
-            found = iter(values(prepare(self.spark, plan).run({"t": self.frame}).toArrow()["v"]))
+            found = iter(values(prepare(self.spark, compiled.plan).run({"t": self.frame}).toArrow()["v"]))
         except Exception:
             return False
         again.got = [None if row in again.failing else next(found) for row in range(len(again.wanted or ()))]

@@ -12,7 +12,8 @@ from typing import Any
 import datafusion as oracle
 import pytest
 
-from streamling.transforms.sql.statement import Statement
+from streamling.sql.frames import SparkStatement
+from streamling.sql.statement import Statement
 from tests.fuzz.budget import SECONDS, rounds
 from tests.fuzz.sql_columns import table
 from tests.fuzz.sql_differences import RULES, declared
@@ -93,7 +94,8 @@ def test_random_filters_and_unions_give_the_rows_of_datafusion(interpreted: Any)
                 continue
             outcome = Outcome(expr, wanted=values(wanted["v"]))
             try:
-                found = Statement("node", sql).apply(interpreted, {"t": here.frame}).toArrow().sort_by("id")
+                frame = SparkStatement("node", Statement(sql)).apply(interpreted, {"t": here.frame})
+                found = frame.toArrow().sort_by("id")
                 outcome.got = values(found["v"])
                 same = found["id"].to_pylist() == wanted["id"].to_pylist() and not outcome.differences
             except Exception as error:

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlglot
 
-from streamling.connectors.kafka.filter import compile_filter
+from streamling.connectors.kafka.filter import RowFilter
 from streamling.errors import StreamlingError
-from streamling.sql.compiler import compile_sql
-from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Project, Read, sql_expressions
 from streamling.sql.problems import InvalidSql
+from streamling.sql.statement import Statement
 from tests.fuzz.budget import rounds
 from tests.sql.hostile import COLUMNS, SCHEMA, arm, hostile_row, is_canary_dead
 
@@ -31,7 +31,7 @@ def spliced(chance: random.Random) -> str:
     for _ in range(chance.choice((1, 1, 2, 3))):
         piece = chance.choice(SNIPPETS)
         try:
-            tokens = tokenize(sql)
+            tokens = sqlglot.tokenize(sql, read="spark")
         except Exception:  # the previous fragment opened a quote
             tokens = []
         if tokens and chance.random() < 0.7:
@@ -50,7 +50,7 @@ def spliced(chance: random.Random) -> str:
 def compiled(sql: str) -> Any:
     """The plan, or None if the text is rejected. Nothing else may be raised."""
     try:
-        outcome = compile_sql(sql, {"t": COLUMNS})
+        outcome = Statement(sql).compile({"t": COLUMNS})
     except InvalidSql:
         return None
     return None if outcome.problems else outcome.plan
@@ -58,7 +58,7 @@ def compiled(sql: str) -> Any:
 
 def as_filter(sql: str) -> None:
     try:
-        compile_filter(sql.partition("WHERE")[2] or sql, SCHEMA)
+        RowFilter(sql.partition("WHERE")[2] or sql).compile(SCHEMA)
     except StreamlingError:
         return
 

@@ -6,7 +6,6 @@ import os
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from streamling.spark.jvm.command import jvm_command
 from streamling.spark.jvm.environment import jvm_environment
 from streamling.spark.jvm.executors import executor_environment
 from streamling.spark.jvm.java import find_java
+from tests.harness.pipelines import eventually
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 120
@@ -65,11 +65,11 @@ class Cluster:
 
     def _wait_for(self, words: str, times: int) -> None:
         """Until the master has logged these words as many times."""
-        deadline = time.monotonic() + _START_SECONDS
-        while (log := self._log.read_text(errors="replace")).count(words) < times:
-            assert self._processes[0].poll() is None, log
-            assert time.monotonic() < deadline, log
-            time.sleep(0.05)
+
+        def log() -> str:
+            return self._log.read_text(errors="replace")
+
+        eventually(lambda: log().count(words) >= times, _START_SECONDS, log, self._processes[0])
 
     def stop(self) -> None:
         """Master and workers; a worker ends its executors before itself."""

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+from tests.harness.pipelines import eventually
 
 #: A fifth less CPU time: the optimizing compiler never pays off in processes that live for seconds.
 QUICK_JVM = {"STREAMLING__SPARK__CONF__spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
@@ -42,11 +43,7 @@ class Command:
     def eventually(self, condition: Callable[[], bool], seconds: float = 120) -> None:
         """Wait for what the running pipeline does."""
         assert self._process is not None
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert self._process.poll() is None, self.log()[-6000:]
-            assert time.monotonic() < deadline, self.log()[-6000:]
-            time.sleep(0.3)
+        eventually(condition, seconds, lambda: self.log()[-6000:], self._process)
 
     def drain(self, seconds: float = 40) -> None:
         assert self._process is not None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -145,7 +146,7 @@ class LedgerOptions(ParallelOptions, BatchOptions, SinkOptions):
     fail_at: int | None = None
 
 
-class RecordingSink(Sink[LedgerOptions]):
+class LedgerSink(Sink[LedgerOptions]):
     """Buffers rows until flush; what is durable survives in ``books`` under the node's name."""
 
     Options = LedgerOptions
@@ -186,7 +187,7 @@ class Bench:
         registry.register(NodeKind.SOURCE, "tick", TickSource)
         registry.register(NodeKind.SOURCE, "flood", FloodSource)
         registry.register(NodeKind.TRANSFORM, "double", DoubleTransform)
-        registry.register(NodeKind.SINK, "ledger", type("Ledger", (RecordingSink,), {"books": self.books}))
+        registry.register(NodeKind.SINK, "ledger", type("Ledger", (LedgerSink,), {"books": self.books}))
         return registry
 
     def prepare(
@@ -245,9 +246,17 @@ def finish(run: PipelineRun, seconds: float = 60) -> None:
         raise outcome[0]
 
 
-def eventually(condition, seconds: float = 20) -> None:
-    """Wait for something another thread does."""
+def eventually(
+    condition: Callable[[], Any],
+    seconds: float = 20,
+    explain: str | Callable[[], str] = "did not happen in time",
+    process: subprocess.Popen[Any] | None = None,
+) -> Any:
+    """Wait for what another thread does, or ``process``, which must not end before. Returns the condition's value."""
     deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "did not happen in time"
+    while not (value := condition()):
+        has_ended = process is not None and process.poll() is not None
+        if has_ended or time.monotonic() > deadline:
+            raise AssertionError(explain if isinstance(explain, str) else explain())
         time.sleep(0.02)
+    return value

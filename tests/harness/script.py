@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.harness.pipelines import eventually
 from tests.paths import ROOT
 
 SOURCES = ROOT / "src"
@@ -32,10 +32,7 @@ def is_running(pid: int) -> bool:
 
 def wait_until_ended(pid: int) -> None:
     """Even a killed process takes a moment: the kernel releases its memory first."""
-    deadline = time.monotonic() + 60
-    while is_running(pid):
-        assert time.monotonic() < deadline, f"process {pid} is still running"
-        time.sleep(0.05)
+    eventually(lambda: not is_running(pid), 60, f"process {pid} is still running")
 
 
 def start_python(code: str, *, cwd: Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import pytest
 
-from streamling.connectors.postgres.config import PostgresState
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.dev.services.clickhouse import DATABASE, USER, LocalClickHouse
 from streamling.dev.services.kafka import LocalKafka, SecureListeners
 from streamling.dev.services.packages import Packages
@@ -166,9 +166,9 @@ def postgres_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def postgres_state(postgres: LocalPostgres) -> PostgresState:
+def postgres_state(postgres: LocalPostgres) -> PostgresStateSettings:
     """The configuration of a state backend in Postgres, with a schema of its own for each test."""
-    return PostgresState(
+    return PostgresStateSettings(
         host="127.0.0.1",
         port=postgres.port,
         db="postgres",

@@ -14,15 +14,15 @@ from psycopg import OperationalError
 from pydantic import SecretStr
 
 from streamling.connectors.clickhouse.client import ClickHouseClient
-from streamling.connectors.clickhouse.config import ClickHouse
-from streamling.connectors.clickhouse.server import Server as ClickHouseServer
-from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.clickhouse.config import ClickHouseSettings
+from streamling.connectors.clickhouse.server import ClickHouseServer
+from streamling.connectors.kafka.config import KafkaSettings
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import SchemaRegistry
-from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.connection import PostgresServer, connect
 from streamling.errors import StreamlingError
 from streamling.network.policy import NetworkPolicy
-from streamling.observe.telemetry.otlp_endpoint import Endpoint
+from streamling.observe.telemetry.otlp_endpoint import Collector
 from streamling.observe.telemetry.otlp_transport import Service, transport
 
 PUBLIC_ONLY = NetworkPolicy(deny_private=True)
@@ -48,18 +48,18 @@ def listener() -> Iterator[tuple[int, Callable[[], bool]]]:
 
 
 def registry(host: str, port: int, network: NetworkPolicy) -> Any:
-    config = Kafka(schema_registry_url=f"http://{host}:{port}")
+    config = KafkaSettings(schema_registry_url=f"http://{host}:{port}")
     return SchemaRegistry.of(config, "kafka_source", network).latest("x")
 
 
 def clickhouse(host: str, port: int, network: NetworkPolicy) -> Any:
-    server = ClickHouseServer.of(ClickHouse(url=f"http://{host}:{port}"), "clickhouse_source", network)
+    server = ClickHouseServer.of(ClickHouseSettings(url=f"http://{host}:{port}"), "clickhouse_source", network)
     with ClickHouseClient(server, application_id="x", timeout=1) as client:
         return client.rows("SELECT 1")
 
 
 def postgres(host: str, port: int, network: NetworkPolicy) -> Any:
-    server = Server(host, port, "db", "user", SecretStr("password"), "disable", network=network)
+    server = PostgresServer(host, port, "db", "user", SecretStr("password"), "disable", network=network)
     return connect(server, application_name="x", connect_timeout=1)
 
 
@@ -75,7 +75,7 @@ def otlp(protocol: str) -> Callable[[str, int, NetworkPolicy], Any]:
         )
 
         service = Service("opentelemetry.proto.collector.metrics.v1.MetricsService", ExportMetricsServiceResponse)
-        with transport(Endpoint.of(f"http://{host}:{port}", {}), protocol, service, network) as send:
+        with transport(Collector.of(f"http://{host}:{port}", {}), protocol, service, network) as send:
             return send(ExportMetricsServiceRequest(), 1)
 
     return push

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from streamling.engine.run.app import App
+from streamling.engine.launch.launcher import Launcher
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, Problem
@@ -58,9 +58,9 @@ def bad_files(*, needs_spark: bool) -> Iterator[Any]:
 def problems_in(file: BadFile, session: Any = None) -> list[Problem]:
     """The problems reported for ``file``; with a session, Spark analyses it, too."""
     try:
-        app = App.load(env=file.environment, cwd=file.path.parent)
-        pipeline = app.pipeline(str(file.path))
-        run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=MemoryState())
+        launcher = Launcher.load(env=file.environment, cwd=file.path.parent)
+        pipeline = launcher.pipeline(str(file.path))
+        run = PipelineRun(pipeline, config=launcher.config, registry=launcher.registry, state=MemoryState())
         run.check_without_spark()
         if session is not None:
             run.analyse(session)
@@ -151,9 +151,9 @@ def test_binary_data_is_refused(data: str | bytes, message: str, place: tuple[in
 def test_missing_file_is_explained(tmp_path: Path) -> None:
     (problem,) = problems_in(BadFile(_write(tmp_path / "there.yaml", "x: 1")))[:1]
     assert "section 'sources' is missing" in problem.message
-    app = App.load(env={}, cwd=tmp_path)
+    launcher = Launcher.load(env={}, cwd=tmp_path)
     with pytest.raises(InvalidPipeline, match="cannot be read: No such file or directory"):
-        app.pipeline(str(tmp_path / "absent.yaml"))
+        launcher.pipeline(str(tmp_path / "absent.yaml"))
 
 
 def _write(path: Path, text: str) -> Path:

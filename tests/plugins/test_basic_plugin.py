@@ -12,18 +12,19 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.contracts.harness import NAME, PATIENCE, NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NAME, PATIENCE, NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import load_pipeline
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 from tests.harness.commands import QUICK_JVM
+from tests.harness.pipelines import finish
+from tests.harness.plugins import load_plugins
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
 
@@ -164,7 +165,7 @@ def test_the_plugin_pipeline_of_the_documentation_runs_unchanged(capsys):
     run = PipelineRun(load_pipeline(seed, registry=registry), config=config, registry=registry, state=MemoryState())
     run.analyse(NoSpark())  # type: ignore[arg-type]
     run.start()
-    wait_for_end(run)
+    finish(run)
     assert sum(line.endswith("| i      |") for line in capsys.readouterr().out.splitlines()) == 16
 
 
@@ -195,7 +196,7 @@ def test_plugin_rows_pass_through_sql(examples, spark, tmp_path):
     run = PipelineRun(load_pipeline(file, registry=registry), config=config, registry=registry, state=MemoryState())
     run.analyse(spark)
     run.start()
-    wait_for_end(run)
+    finish(run)
     table = collected_rows(run, "out")
     assert table.column_names == ["num_field", "alphanumeric_field", "_gs_op"]
     assert table.num_rows > 10

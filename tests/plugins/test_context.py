@@ -36,7 +36,7 @@ def test_a_plugin_clears_its_own_entries_and_no_others():
 
 
 def test_entries_of_a_node_whose_name_begins_alike_stay():
-    from streamling.engine.run.node_state import NodeStateView
+    from streamling.engine.run.contexts import NodeStateView
     from streamling.engine.state.memory import MemoryState
 
     backend = MemoryState()

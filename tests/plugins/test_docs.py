@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.reference.nodes import with_field_tables
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import load_pipeline
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
+from tests.harness.pipelines import finish
+from tests.harness.plugins import load_plugins
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "plugins.md"
@@ -43,7 +44,7 @@ def run(state: MemoryState) -> None:
     started = PipelineRun(pipeline, config=AppConfig(), registry=registry, state=state)
     started.analyse(NoSpark())  # type: ignore[arg-type]
     started.start()
-    wait_for_end(started)
+    finish(started)
 
 
 def test_the_pipeline_of_the_walk_through_gives_the_rows_it_shows(folder):

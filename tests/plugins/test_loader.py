@@ -12,9 +12,10 @@ import pytest
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.loader import GROUP, load_plugins
+from streamling.plugins.loader import GROUP
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
+from tests.harness.plugins import load_plugins
 
 SINK = """\
 from streamling.plugins import Sink, SinkOptions, plugin

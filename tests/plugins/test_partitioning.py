@@ -9,16 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import ByColumns, Partitioning, RoundRobin, Transform, TransformOptions
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness
+from tests.harness.pipelines import finish
+from tests.harness.plugins import load_plugins
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "partitioned_plugin.py"
 
@@ -38,7 +39,7 @@ def run(text: str, output: Path, state: MemoryState | None = None, **settings: A
     running = PipelineRun(pipeline, config=AppConfig(**settings), registry=registry, state=state or MemoryState())
     running.analyse(NoSpark())  # type: ignore[arg-type]
     running.start()
-    wait_for_end(running)
+    finish(running)
     return running
 
 

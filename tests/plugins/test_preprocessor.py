@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.engine.run.app import App
+from streamling.engine.launch.launcher import Launcher
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import load_config
 
@@ -55,8 +55,8 @@ def pipeline(tmp_path):
             "STREAMLING__PLUGIN__PREPROCESSOR_OPTIONS": '{"folder": "/data"}',
             **variables,
         }
-        app = App.of(load_config("config", cwd=tmp_path, env=env))
-        return app.pipeline(str(tmp_path / "pipeline.yaml"))
+        launcher = Launcher.of(load_config("config", cwd=tmp_path, env=env))
+        return launcher.pipeline(str(tmp_path / "pipeline.yaml"))
 
     return read
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streamling.builtins import builtins
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import BatchOptions, NodeOptions, ParallelOptions, SinkOptions, UpstreamOptions
@@ -15,35 +16,19 @@ from streamling.plugins.sinks import Sink
 from tests.pipeline.plugins import BatchSink, BatchSinkOptions, FilterTransform, RandomSource
 
 
-@pytest.mark.parametrize(
-    ("kind", "ids"),
-    [
-        (NodeKind.SOURCE, ("clickhouse", "file", "generate", "hybrid", "kafka", "memory")),
-        (NodeKind.TRANSFORM, ("dynamic_table", "handler", "script", "sql")),
-        (
-            NodeKind.SINK,
-            (
-                "blackhole",
-                "clickhouse",
-                "kafka",
-                "memory",
-                "postgres",
-                "postgres_aggregate",
-                "print",
-                "webhook",
-            ),
-        ),
-    ],
-)
-def test_built_in_types(kind: NodeKind, ids: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("kind", NodeKind)
+def test_built_in_types(kind: NodeKind) -> None:
     registry = Registry.builtin()
+    declared = [getattr(builtin, kind.section) for builtin in builtins()]
+    ids = tuple(sorted(id for targets in declared for id in targets))
+    assert ids
     assert registry.ids(kind) == ids
     for id in ids:
         found = registry.get(kind, id)
         assert found is not None
         assert (found.id, found.kind, found.plugin) == (id, kind, False)
         assert issubclass(found.options, NodeOptions)
-        assert found.operator is None or issubclass(found.operator, Operator)
+        assert issubclass(found.operator, Operator)
 
 
 def test_unknown_id_is_nothing() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.engine.run.app import App
+from streamling.engine.launch.launcher import Launcher
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import load_config
@@ -56,7 +56,7 @@ sinks:
 
 
 @pytest.fixture
-def app(tmp_path, monkeypatch):
+def launcher(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "audit.py").write_text(FILE)
     (tmp_path / "data").mkdir()
@@ -65,7 +65,9 @@ def app(tmp_path, monkeypatch):
     def load(text: str = PIPELINE, **env: str):
         (tmp_path / "pipeline.yaml").write_text(text)
         settings = {f"STREAMLING__PLUGIN__{name}": value for name, value in env.items()}
-        loaded = App.of(load_config("config", cwd=tmp_path, env={"STREAMLING__PLUGIN__PATH": "audit.py", **settings}))
+        loaded = Launcher.of(
+            load_config("config", cwd=tmp_path, env={"STREAMLING__PLUGIN__PATH": "audit.py", **settings})
+        )
         return loaded, loaded.pipeline("pipeline.yaml")
 
     return load
@@ -75,9 +77,9 @@ def noted(tmp_path) -> list:
     return [json.loads(line) for line in (tmp_path / "audit.log").read_text().splitlines()]
 
 
-def run(app, pipeline, spark) -> MemoryState:
+def run(launcher, pipeline, spark) -> MemoryState:
     state = MemoryState()
-    running = app.run(pipeline, state)
+    running = launcher.run(pipeline, state)
     running.analyse(spark)
     running.start()
     finish(running)
@@ -86,40 +88,40 @@ def run(app, pipeline, spark) -> MemoryState:
 
 
 @pytest.mark.spark
-def test_the_configuration_attaches_it_to_every_source(app, spark, tmp_path):
-    loaded, pipeline = app(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS='{"file": "audit.log"}')
+def test_the_configuration_attaches_it_to_every_source(launcher, spark, tmp_path):
+    loaded, pipeline = launcher(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS='{"file": "audit.log"}')
     state = run(loaded, pipeline, spark)
     assert noted(tmp_path)[-1] == ["rows.acme.audit", 10]
     assert state.get("audit:rows.acme.audit") == 10
 
 
 @pytest.mark.spark
-def test_a_pipeline_names_it_where_it_is_to_look(app, spark, tmp_path):
+def test_a_pipeline_names_it_where_it_is_to_look(launcher, spark, tmp_path):
     text = PIPELINE.replace("sinks:", "  watch: {type: acme.audit, from: half, file: audit.log}\nsinks:")
-    loaded, pipeline = app(text)
+    loaded, pipeline = launcher(text)
     run(loaded, pipeline, spark)
     assert noted(tmp_path)[-1] == ["watch", 5]
 
 
-def test_options_are_keyed_by_the_id(app):
+def test_options_are_keyed_by_the_id(launcher):
     options = '{"limit": 5, "acme.audit": {"file": "own.log"}}'
-    _, pipeline = app(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS=options)
+    _, pipeline = launcher(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS=options)
     found = pipeline["rows.acme.audit"].options
     assert (found.file, found.limit) == ("own.log", 5)
 
 
-def test_nothing_reads_from_it(app):
+def test_nothing_reads_from_it(launcher):
     text = PIPELINE.replace("sinks:", "  watch: {type: acme.audit, from: half, file: audit.log}\nsinks:")
     with pytest.raises(InvalidPipeline, match="watch"):
-        app(text.replace("from: half}", "from: watch}"))
+        launcher(text.replace("from: half}", "from: watch}"))
 
 
-def test_an_unknown_id_is_reported_with_the_known_ones(app):
+def test_an_unknown_id_is_reported_with_the_known_ones(launcher):
     with pytest.raises(StreamlingError, match=r"plugin.side_output_ids: there is no side output 'acme.odit'") as caught:
-        app(SIDE_OUTPUT_IDS="acme.odit")
+        launcher(SIDE_OUTPUT_IDS="acme.odit")
     assert caught.value.remedy == "did you mean 'acme.audit'?"
 
 
-def test_invalid_options_are_reported(app):
+def test_invalid_options_are_reported(launcher):
     with pytest.raises(StreamlingError, match=r"plugin.side_output_options: limit of 'acme.audit'"):
-        app(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS='{"file": "x", "limit": "many"}')
+        launcher(SIDE_OUTPUT_IDS="acme.audit", SIDE_OUTPUT_OPTIONS='{"file": "x", "limit": "many"}')

@@ -17,6 +17,7 @@ import pytest
 
 from tests.harness.commands import Command, Nodes
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
+from tests.harness.pipelines import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -137,10 +138,7 @@ def test_a_bounded_pipeline_survives_kills_at_random_moments(tmp_path: Path) -> 
 
 def wait_while_running(folder: Folder, condition: Callable[[], bool]) -> None:
     """Until ``condition`` holds or the pipeline has ended."""
-    deadline = time.monotonic() + 90
-    while not condition() and folder.is_running():
-        assert time.monotonic() < deadline, folder.log()
-        time.sleep(0.05)
+    eventually(lambda: condition() or not folder.is_running(), 90, folder.log)
 
 
 def write_requests(data: Path, per_file: int = 10) -> None:

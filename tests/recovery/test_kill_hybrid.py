@@ -128,9 +128,7 @@ def while_the_table_is_read(command: Backfill, chance: random.Random) -> None:
 
 
 def at_the_switch(command: Backfill, chance: random.Random) -> None:
-    while not command.has_switched():
-        assert command.is_running(), command.log()[-3000:]
-        time.sleep(0.01)
+    command.eventually(command.has_switched)
     time.sleep(chance.random() * 0.5)
 
 

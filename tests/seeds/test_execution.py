@@ -29,13 +29,13 @@ from streamling.dev.services.topics import consume
 from streamling.engine.run.run import PipelineRun
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import FreeFormOptions, SourceOptions
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import Position, Source, SourceBatch, Wait
 from tests.connectors.hybrid.driver import Database
 from tests.connectors.kafka.source_driver import Topic, record
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
 from tests.harness.pipelines import Bench, eventually, finish
+from tests.harness.plugins import load_plugins
 
 FOLDER = Path(__file__).parent
 PLUGINS = FOLDER.parents[1] / "examples" / "plugins" / "basic_plugin.py"

@@ -37,12 +37,9 @@ def _variables() -> dict[str, str]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
     folder = tmp_path_factory.mktemp("serve")
     write_csv(folder / "some" / "1.csv", range(2))
-    process = ServeProcess(folder, _variables())
-    process.start()
-    try:
+    with ServeProcess(folder, _variables()) as process:
+        process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

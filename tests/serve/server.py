@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from tests.harness.commands import QUICK_JVM
+from tests.harness.pipelines import eventually
 
 #: tests poll
 _UNLIMITED = {"STREAMLING__SERVE__REQUESTS_PER_MINUTE": "100000"}
@@ -98,8 +98,22 @@ class Client:
         return str(self.pipeline(name).get("state", "absent"))
 
 
+def sent_events(response: http.client.HTTPResponse, most: int | None = None) -> list[tuple[str, Any]]:
+    """The events with data in a response: all, or the first ones."""
+    found, name = [], "message"
+    for line in response:
+        if line.startswith(b"event: "):
+            name = line[7:].decode().strip()
+        elif line.startswith(b"data: "):
+            found.append((name, json.loads(line[6:])))
+            name = "message"
+        if len(found) == most:
+            break
+    return found
+
+
 class ServeProcess:
-    """The command in a folder of its own."""
+    """The command in a folder of its own; killed at the end of a ``with`` block."""
 
     def __init__(self, folder: Path, env: Mapping[str, str] | None = None, *options: str) -> None:
         self.folder = folder
@@ -108,16 +122,19 @@ class ServeProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self.address = ""
 
+    def __enter__(self) -> ServeProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+
     def start(self) -> Client:
         """Start the server and wait until it answers."""
         written = len(self.log())
         command = [sys.executable, "-m", "streamling", "serve", "--listen", "127.0.0.1:0", *self._options]
         with (self.folder / "log.txt").open("ab") as log, (self.folder / "out.txt").open("ab") as out:
             self._process = subprocess.Popen(command, cwd=self.folder, env=self._env, stdout=out, stderr=log)
-        self.eventually(lambda: _LISTENING.search(self.log()[written:]) is not None)
-        found = _LISTENING.search(self.log()[written:])
-        assert found is not None
-        self.address = found[1]
+        self.address = self.eventually(lambda: _LISTENING.search(self.log()[written:]))[1]
         return Client(self.address)
 
     def log(self) -> str:
@@ -133,14 +150,10 @@ class ServeProcess:
         assert self._process is not None
         return self._process.pid
 
-    def eventually(self, condition: Callable[[], bool], seconds: float = 90) -> None:
-        """Wait for what the running server does."""
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert self._process is not None
-            assert self._process.poll() is None, self.log()[-3000:]
-            assert time.monotonic() < deadline, self.log()[-3000:]
-            time.sleep(0.1)
+    def eventually(self, condition: Callable[[], Any], seconds: float = 90) -> Any:
+        """Wait for what the running server does, and return the condition's value."""
+        assert self._process is not None
+        return eventually(condition, seconds, lambda: self.log()[-3000:], self._process)
 
     def terminate(self) -> int:
         """SIGTERM; returns the exit code."""

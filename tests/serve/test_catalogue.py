@@ -9,10 +9,11 @@ from contextlib import closing, contextmanager
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.serve.catalogue import Actor, Catalogue
-from streamling.serve.database import Database, Execute, PostgresDatabase, SqliteDatabase
+from streamling.pipeline.config import AppConfig
+from streamling.plugins.state_backend import Execute, SqlDatabase
+from streamling.serve.catalogue import Actor, Catalogue, open_database
 from streamling.serve.errors import Refused
-from streamling.serve.model import PipelineKey, Specification
+from streamling.serve.model import PipelineBody, PipelineKey
 
 ORDERS = PipelineKey("default", "orders")
 ALICE = Actor("alice")
@@ -23,9 +24,10 @@ FOLDER = Actor("folder", "dir")
 def open_again(request, tmp_path):
     """Opens the database; it can be opened again after it was closed."""
     if request.param == "sqlite":
-        return lambda: SqliteDatabase(tmp_path / "state.db")
-    settings = request.getfixturevalue("postgres_state")
-    return lambda: PostgresDatabase(settings, 5.0)
+        state = {"sqlite": {"database_path": tmp_path / "state.db"}}
+    else:
+        state = {"backend_type": "Postgres", "postgres": request.getfixturevalue("postgres_state")}
+    return lambda: open_database(AppConfig(state_backend=state))
 
 
 @pytest.fixture
@@ -35,12 +37,12 @@ def database(open_again):
 
 
 @pytest.fixture
-def catalogue(database: Database) -> Catalogue:
+def catalogue(database: SqlDatabase) -> Catalogue:
     return Catalogue(database)
 
 
-def spec(definition: str = "sources: {}", **fields) -> Specification:
-    return Specification(definition=definition, **fields)
+def spec(definition: str = "sources: {}", **fields) -> PipelineBody:
+    return PipelineBody(definition=definition, **fields)
 
 
 def refusal(call) -> str:
@@ -189,7 +191,7 @@ def test_a_transaction_that_fails_changes_nothing(catalogue, database):
 class LosingAnswers:
     """A database whose answer to a commit gets lost."""
 
-    def __init__(self, inner: Database) -> None:
+    def __init__(self, inner: SqlDatabase) -> None:
         self._inner = inner
         self.is_losing = self.is_unavailable = False
         self.check_writable = inner.check_writable

@@ -66,11 +66,8 @@ sinks:
 @pytest.fixture
 def server(tmp_path) -> Iterator[ServeProcess]:
     settings = {"CHECKPOINT_INTERVAL_SEC": "0.5", "SHUTDOWN_BUDGET_SECS": "10", "WASM_SCRIPT__TIMEOUT_SEC": str(LOOP)}
-    process = ServeProcess(tmp_path, {f"STREAMLING__{name}": value for name, value in settings.items()})
-    try:
+    with ServeProcess(tmp_path, {f"STREAMLING__{name}": value for name, value in settings.items()}) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def test_good_pipelines_keep_delivering_beside_every_kind_of_bad_one(server, tmp_path):

@@ -126,11 +126,8 @@ def server(tmp_path, kafka, postgres) -> Iterator[ServeProcess]:
         "STREAMLING__STATE_BACKEND__POSTGRES__STATE_SCHEMA_NAME": "serve_churn_state",
         "STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5",
     }
-    process = ServeProcess(tmp_path, variables)
-    try:
+    with ServeProcess(tmp_path, variables) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def test_pipelines_that_come_and_go_leave_nothing(server, tmp_path, kafka):

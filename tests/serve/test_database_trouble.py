@@ -30,11 +30,10 @@ def small_disk(tmp_path) -> Iterator[Path]:
 
 @pytest.fixture
 def server(tmp_path, small_disk) -> Iterator[ServeProcess]:
-    process = ServeProcess(tmp_path, {"STREAMLING__STATE_BACKEND__SQLITE__DATABASE_PATH": str(small_disk / "state.db")})
-    try:
+    with ServeProcess(
+        tmp_path, {"STREAMLING__STATE_BACKEND__SQLITE__DATABASE_PATH": str(small_disk / "state.db")}
+    ) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def ready(client: Client) -> tuple[int, str]:

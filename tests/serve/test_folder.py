@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.serve.catalogue import Actor, Catalogue
-from streamling.serve.database import SqliteDatabase
+from streamling.pipeline.config import AppConfig
+from streamling.serve.catalogue import Actor, Catalogue, open_database
 from streamling.serve.folder import PipelineFolder
-from streamling.serve.model import PipelineKey, Specification
+from streamling.serve.model import PipelineBody, PipelineKey
 
 
 @pytest.fixture
 def catalogue() -> Catalogue:
-    return Catalogue(SqliteDatabase(None))
+    return Catalogue(open_database(AppConfig(state_backend={"backend_type": "InMemory"})))
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ def test_two_files_with_one_name_are_a_problem(tmp_path, catalogue, folder):
 
 
 def test_a_pipeline_of_the_api_is_not_touched(tmp_path, catalogue, folder):
-    catalogue.create(PipelineKey("default", "a"), Specification(definition="theirs"), Actor("alice"))
+    catalogue.create(PipelineKey("default", "a"), PipelineBody(definition="theirs"), Actor("alice"))
     (tmp_path / "a.yaml").write_text("ours")
     folder.apply()
     assert catalogue.get(PipelineKey("default", "a")).definition == "theirs"

@@ -11,7 +11,7 @@ from pydantic import SecretStr
 
 from streamling.serve.access import Access, RateLimit
 from streamling.serve.admin.guard import MAX_BODY_BYTES
-from streamling.serve.config import Serve, Token
+from streamling.serve.config import ServeSettings, TokenSettings
 from streamling.serve.guard import guarded
 
 TOKEN = "a-token-of-some-length"
@@ -35,8 +35,8 @@ def ask(
     parts: tuple[bytes, ...] = (),
     **options,
 ) -> tuple[int, Any]:
-    settings = Serve(tokens={"ci": Token(value=SecretStr(TOKEN))} if options.get("tokens") else {})
-    limit = options.get("limit") or RateLimit(Serve(requests_per_minute=600))
+    settings = ServeSettings(tokens={"ci": TokenSettings(value=SecretStr(TOKEN))} if options.get("tokens") else {})
+    limit = options.get("limit") or RateLimit(ServeSettings(requests_per_minute=600))
     guard = guarded(echo, Access.of(settings), limit, frozenset({"127.0.0.1", "localhost", "[::1]", "api.example"}))
     waiting = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
     waiting.append({"type": "http.request", "body": b"", "more_body": False})
@@ -87,7 +87,7 @@ def test_a_token_is_checked_except_for_probes():
 
 
 def test_too_many_requests_are_refused_also_those_with_a_wrong_token():
-    limit = RateLimit(Serve(requests_per_minute=60), lambda: 0.0)
+    limit = RateLimit(ServeSettings(requests_per_minute=60), lambda: 0.0)
     answers = [refusal(HOST, tokens=True, limit=limit) for _ in range(11)]
     assert answers == [(401, "unauthorized")] * 10 + [(429, "too_many_requests")]
     assert ask(HOST, ("authorization", f"Bearer {TOKEN}"), tokens=True, limit=limit)[0] == 200
@@ -114,7 +114,7 @@ def test_a_token_has_a_limited_number_of_open_requests():
             await released.wait()
             await echo(scope, receive, send)
 
-        guard = guarded(hang, Access({}), RateLimit(Serve(requests_per_minute=60_000)), {"127.0.0.1"})
+        guard = guarded(hang, Access({}), RateLimit(ServeSettings(requests_per_minute=60_000)), {"127.0.0.1"})
 
         async def receive():
             return {"type": "http.request", "body": b"", "more_body": False}

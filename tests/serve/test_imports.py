@@ -8,10 +8,10 @@ import sys
 CHECK = """
 import sys
 import streamling.cli.run, streamling.cli.main
-from streamling.engine.run.app import App
+from streamling.engine.launch.launcher import Launcher
 from pathlib import Path
 text = "sources: {a: {type: kafka, topic: t}}\\nsinks: {b: {type: print, from: a}}"
-App.load(env={}, cwd=Path.cwd()).parse(text, "a.yaml")
+Launcher.load(env={}, cwd=Path.cwd()).parse(text, "a.yaml")
 servers = ("fastapi", "starlette", "uvicorn", "cryptography", "streamling.serve", "streamling.admin")
 print(sorted(name for name in sys.modules if name.startswith(servers)))
 """

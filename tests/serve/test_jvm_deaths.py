@@ -25,11 +25,8 @@ DEATH = "Spark has stopped and is started again"
 
 @pytest.fixture
 def server(tmp_path) -> Iterator[ServeProcess]:
-    process = ServeProcess(tmp_path, {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5"})
-    try:
+    with ServeProcess(tmp_path, {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5"}) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def deadly(path: Path) -> str:

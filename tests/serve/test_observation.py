@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import Project, Result
 from tests.serve.conftest import TOKENS
 from tests.serve.definitions import write_csv
-from tests.serve.server import Client, ServeProcess
+from tests.serve.server import Client, ServeProcess, sent_events
 
 pytestmark = pytest.mark.spark
 
@@ -70,18 +70,9 @@ def pipelines(server: ServeProcess, tmp_path_factory: pytest.TempPathFactory) ->
 
 def events(client: Client, path: str, count: int) -> list[tuple[str, dict]]:
     """The first events with data."""
-    found, name = [], "message"
     with client.stream(path) as response:
         assert response.status == 200
-        for line in response:
-            if line.startswith(b"event: "):
-                name = line[7:].decode().strip()
-            elif line.startswith(b"data: "):
-                found.append((name, json.loads(line[6:])))
-                name = "message"
-            if len(found) == count:
-                break
-    return found
+        return sent_events(response, count)
 
 
 @pytest.mark.parametrize("name", NAMES)

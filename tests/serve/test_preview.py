@@ -11,24 +11,17 @@ import pytest
 from tests.serve.conftest import PRIVATE_VARIABLE
 from tests.serve.definitions import csv_to_print, write_csv
 from tests.serve.processes import children
-from tests.serve.server import Client
+from tests.serve.server import Client, sent_events
 
 pytestmark = pytest.mark.spark
 
 
 def preview(client: Client, definition: str, query: str = "") -> tuple[int, list[tuple[str, Any]]]:
     """The events of a preview until it ends."""
-    found, name = [], "message"
     with client.stream(f"/preview?{query}", {"definition": definition}) as response:
         if response.status != 200:
             return response.status, [("refused", json.loads(response.read()))]
-        for line in response:
-            if line.startswith(b"event: "):
-                name = line[7:].decode().strip()
-            elif line.startswith(b"data: "):
-                found.append((name, json.loads(line[6:])))
-                name = "message"
-    return response.status, found
+        return response.status, sent_events(response)
 
 
 def test_rows_of_every_node_are_shown_and_nothing_is_written(server, clients, orders: Path):

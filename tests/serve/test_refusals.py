@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from datetime import UTC, datetime
 
+from streamling.pipeline.config import AppConfig
 from streamling.serve.audit import AuditLog
-from streamling.serve.database import SqliteDatabase
+from streamling.serve.catalogue import open_database
 from streamling.serve.model import PipelineKey
 from streamling.serve.refusals import Refusals
 from tests.harness.pipelines import eventually
@@ -16,7 +17,9 @@ KEY = PipelineKey("team", "orders")
 
 def test_the_first_refusal_of_each_client_and_status_is_recorded_and_the_others_are_counted(tmp_path):
     now = 0.0
-    with closing(SqliteDatabase(tmp_path / "state.db")) as database:
+    with closing(
+        open_database(AppConfig(state_backend={"sqlite": {"database_path": tmp_path / "state.db"}}))
+    ) as database:
         audit = AuditLog(database, lambda: datetime.now(UTC))
         refusals = Refusals(audit, lambda: now)
 

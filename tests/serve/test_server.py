@@ -21,11 +21,8 @@ WORKER = "streamling.serve.worker"
 @pytest.fixture
 def server(tmp_path) -> Iterator[ServeProcess]:
     (tmp_path / "pipelines").mkdir()
-    process = ServeProcess(tmp_path, {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5"}, "--dir", "pipelines")
-    try:
+    with ServeProcess(tmp_path, {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "0.5"}, "--dir", "pipelines") as process:
         yield process
-    finally:
-        process.kill()
 
 
 def printed(server: ServeProcess, pipeline: str) -> list[int]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.engine.dataflow.arrow_frames import to_frame
-from streamling.spark.local_frames import is_local, to_arrow
+from streamling.spark.local_frames import needs_no_job, to_arrow
 
 pytestmark = pytest.mark.spark
 
@@ -74,14 +74,14 @@ def test_rows_are_those_of_a_job(spark, frame, name):
 
 def test_filters_may_leave_nothing(frame):
     none = frame.filter("id > 7").select("id", "tags")
-    assert is_local(none)
+    assert needs_no_job(none)
     assert to_arrow(none).equals(none.toArrow(), check_metadata=True)
     assert to_arrow(frame.filter("id = 2").select("id")).to_pylist() == [{"id": 2}]
 
 
 def test_what_spark_has_to_compute_is_a_job(spark, frame):
     grouped = frame.groupBy("name").count()
-    assert not is_local(grouped)
+    assert not needs_no_job(grouped)
     jobs, table = _jobs(spark, "grouped", lambda: to_arrow(grouped))
     assert jobs != []
     assert sorted(table["count"].to_pylist()) == [1, 1, 1]
@@ -89,7 +89,7 @@ def test_what_spark_has_to_compute_is_a_job(spark, frame):
 
 def test_many_rows_are_a_job(session):
     many = to_frame(session, [pa.record_batch({"id": pa.array(range(10_001), pa.int64())})])
-    assert not is_local(many)
+    assert not needs_no_job(many)
     assert to_arrow(many).num_rows == 10_001
 
 

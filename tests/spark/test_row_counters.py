@@ -78,7 +78,7 @@ def test_rows_that_are_dropped_after_the_groups_are_not_counted(spark):
 
 def _counters_in(frame) -> int:
     plan = frame._jdf.queryExecution().analyzed().toString()
-    return len(set(re.findall(r"streamling\.RowCounter@\w+", plan)))
+    return len(set(re.findall(r"streamling\.plan\.RowCounter@\w+", plan)))
 
 
 def test_there_are_no_groups_without_their_column(spark):

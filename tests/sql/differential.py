@@ -13,10 +13,10 @@ from typing import Any
 import datafusion as oracle
 import pyarrow as pa
 
-from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.library.declaration import Function
 from streamling.sql.plan import Column
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 from tests.sql.edge_values import ALSO_GENERIC, COLUMNS, KINDS, WRITTEN
 
@@ -127,7 +127,7 @@ def ask_spark(spark: Any, cases: Sequence[Case], table: pa.Table, together: int 
     columns = [Column(name, table.schema.field(name).type) for name in table.schema.names]
     ready = []
     for case in cases:
-        problems = compile_sql(f"SELECT {case.expression} AS v FROM t", {"t": columns}).problems
+        problems = Statement(f"SELECT {case.expression} AS v FROM t").compile({"t": columns}).problems
         case.error = str(problems[0]) if problems else ""
         ready += [case] if not case.error else []
     for start in range(0, len(ready), together):
@@ -136,7 +136,7 @@ def ask_spark(spark: Any, cases: Sequence[Case], table: pa.Table, together: int 
 
 def _run(spark: Any, cases: Sequence[Case], frame: Any, columns: list[Column]) -> None:
     items = [f"{_masked(case)} AS v{number}" for number, case in enumerate(cases)]
-    compiled = compile_sql(f"SELECT id, {', '.join(items)} FROM t", {"t": columns})
+    compiled = Statement(f"SELECT id, {', '.join(items)} FROM t").compile({"t": columns})
     try:
         found = prepare(spark, compiled.plan).run({"t": frame}).toArrow()
     except Exception as error:

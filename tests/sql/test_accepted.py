@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Column, Read
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 
 pytestmark = pytest.mark.spark
@@ -148,7 +148,7 @@ def columns_of(schemas: Mapping[str, pa.Schema]) -> dict[str, list[Column]]:
 
 @pytest.mark.parametrize(("sql", "expected"), CASES, ids=[case[0] for case in CASES])
 def test_returns_these_rows(spark: Any, frames: dict[str, Any], sql: str, expected: list[dict[str, Any]]) -> None:
-    compiled = compile_sql(sql, columns_of(NODES))
+    compiled = Statement(sql).compile(columns_of(NODES))
     assert not compiled.problems, compiled.problems
     table = prepare(spark, compiled.plan).run(frames).toArrow()
     assert table.to_pylist() == expected
@@ -159,7 +159,7 @@ def test_returns_these_rows(spark: Any, frames: dict[str, Any], sql: str, expect
 
 
 def test_a_plain_star_adds_nothing_to_the_plan() -> None:
-    assert compile_sql("SELECT * FROM plain", columns_of(NODES)).plan == Read("plain")
+    assert Statement("SELECT * FROM plain").compile(columns_of(NODES)).plan == Read("plain")
 
 
 def test_columns_that_differ_only_in_case_are_distinguished(spark: Any) -> None:
@@ -167,5 +167,5 @@ def test_columns_that_differ_only_in_case_are_distinguished(spark: Any) -> None:
     session.conf.set("spark.sql.caseSensitive", "true")
     schema = pa.schema({"id": pa.int64(), "ID": pa.int64()})
     frame = session.createDataFrame([(1, 2)], to_spark_schema(schema))
-    compiled = compile_sql('SELECT id AS a, "ID" AS b FROM t', columns_of({"t": schema}))
+    compiled = Statement('SELECT id AS a, "ID" AS b FROM t').compile(columns_of({"t": schema}))
     assert prepare(session, compiled.plan).run({"t": frame}).toArrow().to_pylist() == [{"a": 1, "b": 2}]

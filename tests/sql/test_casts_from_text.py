@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from streamling.sql.compiler import compile_sql
-from streamling.sql.frames import prepare
+from streamling.sql.frames import SparkTypes, prepare
 from streamling.sql.plan import Column
-from streamling.sql.spark_types import SparkTypes
+from streamling.sql.statement import Statement
 
 pytestmark = pytest.mark.spark
 
@@ -39,7 +38,7 @@ def test_text_is_cast_as_in_datafusion(spark: Any, group: dict[str, list[str]]) 
     context.from_arrow(table, "t")
     casts = ", ".join(f"TRY_CAST(x AS {type_}) AS v{number}" for number, type_ in enumerate(types))
     expected = context.sql(f"SELECT id, {casts} FROM t ORDER BY id").to_arrow_table()
-    compiled = compile_sql(f"SELECT id, {casts} FROM t", {"t": COLUMNS})
+    compiled = Statement(f"SELECT id, {casts} FROM t").compile({"t": COLUMNS})
     frame = spark.createDataFrame(table.to_pylist(), "id bigint, x string")
     actual = prepare(spark, compiled.plan).run({"t": frame}).orderBy("id").toArrow()
     for number, type_ in enumerate(types):
@@ -51,7 +50,7 @@ def test_text_is_cast_as_in_datafusion(spark: Any, group: dict[str, list[str]]) 
 
 def _assert_stops(spark: Any, frame: Any, type_: str, text: str) -> None:
     """CAST fails where TRY_CAST returns NULL."""
-    compiled = compile_sql(f"SELECT CAST(x AS {type_}) AS v FROM t", {"t": COLUMNS})
+    compiled = Statement(f"SELECT CAST(x AS {type_}) AS v FROM t").compile({"t": COLUMNS})
     with pytest.raises(Exception, match=r"CAST_INVALID_INPUT|CANNOT_PARSE|CAST_OVERFLOW"):
         prepare(spark, compiled.plan).run({"t": frame.where(frame.x == text)}).collect()
 
@@ -75,7 +74,7 @@ def test_text_beside_numbers_stays_text_in_a_union(spark: Any, parts: list[str],
     columns = [Column("s", pa.string()), Column("n", pa.int64()), Column("x", pa.float64())]
     frame = spark.createDataFrame([("0123", 123, 123.5)], "s string, n bigint, x double")
     sql = " UNION ALL ".join(f"SELECT {part} AS v FROM t" for part in parts)
-    compiled = compile_sql(sql, {"t": columns}, analyse=SparkTypes(spark, {"t": frame}))
+    compiled = Statement(sql).compile({"t": columns}, analyse=SparkTypes(spark, {"t": frame}))
     assert [row.v for row in prepare(spark, compiled.plan).run({"t": frame}).collect()] == rows
     assert compiled.columns is not None
     assert compiled.columns[0].type in (pa.string(), pa.list_(pa.string()))

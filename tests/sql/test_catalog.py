@@ -9,7 +9,7 @@ import pytest
 
 from streamling.spark.unsafe_functions import UNSAFE_FUNCTIONS
 from streamling.sql import catalog
-from streamling.sql.compiler import compile_sql
+from streamling.sql.statement import Statement
 
 #: operators and syntax that Spark lists among its functions
 _SYNTAX = {"and", "or", "not", "in", "like", "ilike", "rlike", "regexp", "between", "case", "when", "div", "mod"}
@@ -30,7 +30,7 @@ def test_every_scalar_function_of_datafusion_is_supported_or_rejected_with_an_al
     query = "SELECT DISTINCT routine_name AS n FROM information_schema.routines WHERE function_type = 'SCALAR'"
     names = [row["n"] for row in context.sql(query).to_arrow_table().to_pylist()]
     names = sorted(set(names) - {"position", "overlay"})  # these two have special syntax
-    problems = [p for name in names for p in compile_sql(f"SELECT {name}(a) FROM t", {"t": None}).problems]
+    problems = [p for name in names for p in Statement(f"SELECT {name}(a) FROM t").compile({"t": None}).problems]
     without_remedy = [p for p in problems if "instead" not in (p.remedy or "")]
     # functions that reach the file system or the JVM are rejected deliberately; not all accept one argument
     expected = ("not allowed", "does not take 1 argument(s)")

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
+from streamling.sql.frames import SparkStatement
 from streamling.sql.plan import Column
-from streamling.transforms.sql.statement import Statement
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 
 Value = Decimal | int | None
@@ -112,7 +112,8 @@ def frame_of(spark: Any, a: str, b: str, rows: Sequence[tuple[Value, Value]]) ->
 
 def evaluated(spark: Any, frame: Any, expressions: Sequence[str]) -> list[list[Any]]:
     items = ", ".join(f"{expression} AS v{number}" for number, expression in enumerate(expressions))
-    found = Statement("node", f"SELECT id, {items} FROM t").apply(spark, {"t": frame}).toArrow().sort_by("id")
+    statement = SparkStatement("node", Statement(f"SELECT id, {items} FROM t"))
+    found = statement.apply(spark, {"t": frame}).toArrow().sort_by("id")
     return [found[f"v{number}"].to_pylist() for number in range(len(expressions))]
 
 
@@ -141,7 +142,7 @@ def test_every_comparison_is_exact(spark: Any, first: str, second: str) -> None:
 def test_conditions_are_exact(spark: Any) -> None:
     rows = list(product(VALUES["whole"], VALUES["wei"]))
     frame = frame_of(spark, "whole", "wei", rows)
-    statement = Statement("node", "SELECT id FROM t WHERE whole > wei AND wei NOT IN (0, -3, whole)")
+    statement = SparkStatement("node", Statement("SELECT id FROM t WHERE whole > wei AND wei NOT IN (0, -3, whole)"))
     found = sorted(statement.apply(spark, {"t": frame}).toArrow()["id"].to_pylist())
     right = [
         number for number, (a, b) in enumerate(rows) if a is not None and b is not None and a > b and b not in (0, -3)
@@ -228,7 +229,7 @@ def test_constants_and_types_that_spark_knows_are_compared_exactly(
 def test_what_fits_38_digits_is_sparks_own_comparison(condition: str) -> None:
     columns = [Column("price", pa.decimal128(20, 4)), Column("fee", pa.decimal128(10, 2)), Column("big", pa.int64())]
     columns += [Column("wei", pa.decimal128(38, 18)), Column("fine", pa.decimal128(38, 30))]
-    compiled = compile_sql(f"SELECT price FROM t WHERE {condition}", {"t": columns})
+    compiled = Statement(f"SELECT price FROM t WHERE {condition}").compile({"t": columns})
     assert not compiled.problems
     assert "floor" not in str(compiled.plan).lower()
     assert "ceil" not in str(compiled.plan).lower()

@@ -10,9 +10,9 @@ import datafusion as oracle
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Column
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 
 pytestmark = pytest.mark.spark
@@ -471,7 +471,7 @@ def expected() -> pa.Table:
 
 @pytest.fixture(scope="module")
 def actual(spark: Any) -> pa.Table:
-    compiled = compile_sql(ALL, {"t": COLUMNS})
+    compiled = Statement(ALL).compile({"t": COLUMNS})
     assert not compiled.problems, compiled.problems
     frame = spark.createDataFrame(ROWS.to_pylist(), to_spark_schema(SCHEMA))
     return prepare(spark, compiled.plan).run({"t": frame}).toArrow()
@@ -496,7 +496,7 @@ def test_equals_datafusion(expected: pa.Table, actual: pa.Table, number: int, ex
 @pytest.mark.parametrize(("number", "expression"), list(enumerate(CASES)), ids=CASES)
 def test_declared_types_are_those_of_spark(actual: pa.Table, number: int, expression: str) -> None:
     """The type of a column in the static check must be correct, or unknown."""
-    compiled = compile_sql(f"SELECT {expression} AS v FROM t", {"t": COLUMNS})
+    compiled = Statement(f"SELECT {expression} AS v FROM t").compile({"t": COLUMNS})
     assert compiled.columns is not None
     claimed = compiled.columns[0].type
     assert claimed is None or _layout(claimed) == _layout(actual.schema.field(f"v{number}").type)

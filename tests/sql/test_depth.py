@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
-from streamling.sql.depth import MAX_DEPTH
+from streamling.sql.dialect import MAX_DEPTH
+from streamling.sql.frames import SparkStatement
 from streamling.sql.plan import Column
 from streamling.sql.problems import InvalidSql
-from streamling.transforms.sql.statement import Statement
+from streamling.sql.statement import Statement
 
 ROWS = pa.table({"x": [1, 2], "s": ["a", "b"], "b": [True, False], "f": [1.5, 2.5]})
 #: `make soak` tries 1000
@@ -37,7 +37,7 @@ LONG = {
 def test_long_and_deep_expressions_run(spark: Any, name: str) -> None:
     sql, expected = LONG[name]
     frame = spark.createDataFrame(ROWS).coalesce(1)
-    found = Statement("node", f"SELECT {sql} AS v FROM t").apply(spark, {"t": frame}).toArrow()
+    found = SparkStatement("node", Statement(f"SELECT {sql} AS v FROM t")).apply(spark, {"t": frame}).toArrow()
     assert found["v"].to_pylist() == expected
 
 
@@ -64,4 +64,6 @@ def test_calls_that_multiply_their_argument_end_in_an_error_before_memory_does()
 
 
 def compiled(sql: str) -> Any:
-    return compile_sql(f"SELECT {sql} AS v FROM t", {"t": [Column(field.name, field.type) for field in ROWS.schema]})
+    return Statement(f"SELECT {sql} AS v FROM t").compile(
+        {"t": [Column(field.name, field.type) for field in ROWS.schema]}
+    )

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.sql.compiler import compile_sql
 from streamling.sql.errors import translate_sql_error
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Column
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 
 SCHEMA = pa.schema({"id": pa.int64(), "zero": pa.int32(), "word": pa.string(), "tags": pa.list_(pa.int64())})
@@ -69,17 +69,17 @@ def test_is_translated_for_the_user(spark: Any, marked: str, message: str, remed
 
 
 def failure(spark: Any, sql: str) -> StreamlingError:
-    compiled = compile_sql(sql, {"t": [Column(field.name, field.type) for field in SCHEMA]})
+    compiled = Statement(sql).compile({"t": [Column(field.name, field.type) for field in SCHEMA]})
     assert not compiled.problems, compiled.problems
     frame = spark.createDataFrame([(1, 0, "w", [1])], to_spark_schema(SCHEMA))
     with pytest.raises(Exception) as failed:  # whatever Spark raises
         prepare(spark, compiled.plan).run({"t": frame}).collect()
-    return translate_sql_error(failed.value, "node", sql)
+    return translate_sql_error(failed.value, "node", Statement(sql))
 
 
 def test_other_errors_stay_internal_and_keep_their_cause() -> None:
     cause = OSError("disk full")
-    error = translate_sql_error(cause, "orders", "SELECT 1")
+    error = translate_sql_error(cause, "orders", Statement("SELECT 1"))
     assert error.internal
     assert error.__cause__ is cause
     assert "'orders'" in str(error)
@@ -87,4 +87,4 @@ def test_other_errors_stay_internal_and_keep_their_cause() -> None:
 
 def test_our_own_errors_pass_through() -> None:
     ours = StreamlingError.user("no")
-    assert translate_sql_error(ours, "orders", "SELECT 1") is ours
+    assert translate_sql_error(ours, "orders", Statement("SELECT 1")) is ours

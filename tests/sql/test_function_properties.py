@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Column
+from streamling.sql.statement import Statement
 
 pytestmark = pytest.mark.spark
 
@@ -127,7 +127,7 @@ def given() -> list[Row]:
 def found(spark: Any, given: list[Row]) -> pa.Table:
     items = ", ".join(f"{expression} AS v{number}" for number, expression in enumerate(PROPERTIES))
     columns = [Column(field.name, field.type) for field in SCHEMA]
-    compiled = compile_sql(f"SELECT id, {items} FROM t", {"t": columns})
+    compiled = Statement(f"SELECT id, {items} FROM t").compile({"t": columns})
     assert not compiled.problems, compiled.problems
     frame = spark.createDataFrame(pa.Table.from_pylist(given, SCHEMA))
     return prepare(spark, compiled.plan).run({"t": frame}).toArrow().sort_by("id")

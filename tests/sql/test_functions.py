@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+import sqlglot
 
-from streamling.dev.reference.functions import page, speed
+from streamling.dev.reference.functions import speed
 from streamling.sql import catalog
-from streamling.sql.compiler import compile_sql
-from streamling.sql.dialect import tokenize
 from streamling.sql.frames import prepare
+from streamling.sql.functions import ALTERNATIVES
 from streamling.sql.library import registry
-from streamling.sql.library.unsupported import ALTERNATIVES
 from streamling.sql.plan import Column, sql_expressions
 from streamling.sql.problems import SqlProblem
+from streamling.sql.statement import Statement
 
 FUNCTIONS = list(registry.functions())
 EXAMPLES = [(function, example) for function in FUNCTIONS for example in function.examples.split("\n")]
-PAGE = Path(__file__).parents[2] / "docs" / "sql-functions.md"
 ROW = [Column("id", pa.int64())]
 
 
@@ -45,7 +43,7 @@ def shown(spark: Any) -> dict[str, Any]:
     # those with kernels separately: the optimizer computes the others immediately, without compiling anything
     for part in ([e for f, e in EXAMPLES if not f.kernels], [e for f, e in EXAMPLES if f.kernels]):
         sql = "SELECT " + ", ".join(f"({example}) AS v{number}" for number, example in enumerate(part)) + " FROM t"
-        compiled = compile_sql(sql, {"t": ROW})
+        compiled = Statement(sql).compile({"t": ROW})
         assert not compiled.problems, compiled.problems
         found = prepare(spark, compiled.plan).run({"t": frame}).toArrow()
         results |= {example: found[f"v{number}"][0].as_py() for number, example in enumerate(part)}
@@ -66,8 +64,8 @@ def test_functions_declare_their_kernels(function: Any) -> None:
 @pytest.mark.parametrize(("function", "example"), EXAMPLES, ids=[example for _, example in EXAMPLES])
 def test_parameters_of_lambdas_cannot_hide_a_column(function: Any, example: str) -> None:
     """Inside a lambda its parameter hides a column of the same name: ours have names that no column has."""
-    compiled = compile_sql(f"SELECT {example} AS v FROM t", {"t": ROW})
-    tokens = [token for text in sql_expressions(compiled.plan) for token in tokenize(text)]
+    compiled = Statement(f"SELECT {example} AS v FROM t").compile({"t": ROW})
+    tokens = [token for text in sql_expressions(compiled.plan) for token in sqlglot.tokenize(text, read="spark")]
     arrows = [place for place, token in enumerate(tokens) if token.text == "->"]
     hidden = [tokens[place - 1].text for place in arrows if tokens[place - 1].text != ")"]
     hidden += [tokens[place - back].text for place in arrows if tokens[place - 1].text == ")" for back in (2, 4)]
@@ -77,17 +75,13 @@ def test_parameters_of_lambdas_cannot_hide_a_column(function: Any, example: str)
 @pytest.mark.spark
 @pytest.mark.parametrize(("expression", "in_python"), [("upper(s)", False), ("_gs_xxhash(s)", True)])
 def test_only_a_kernel_needs_a_python_worker(spark: Any, expression: str, in_python: bool) -> None:
-    compiled = compile_sql(f"SELECT {expression} AS v FROM t", {"t": [Column("s", pa.string())]})
+    compiled = Statement(f"SELECT {expression} AS v FROM t").compile({"t": [Column("s", pa.string())]})
     frame = prepare(spark, compiled.plan).run({"t": spark.sql("SELECT CAST(id AS STRING) AS s FROM range(1)")})
     assert ("Python" in frame._jdf.queryExecution().executedPlan().toString()) == in_python
 
 
-def test_page_is_up_to_date() -> None:
-    assert PAGE.read_text() == page(), "run python -m streamling.dev.reference.functions docs/sql-functions.md"
-
-
 def problem_of(expression: str) -> SqlProblem:
-    [problem] = compile_sql(f"SELECT {expression} AS v FROM t", {"t": ROW}).problems
+    [problem] = Statement(f"SELECT {expression} AS v FROM t").compile({"t": ROW}).problems
     return problem
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.sql.kernels import encodings, hashes, json_path, json_text
-from streamling.sql.kernels.json_steps import steps
+from streamling.sql.kernels.json_path import steps
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "0")) or random.randrange(2**32)
 

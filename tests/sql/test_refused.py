@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
 from streamling.sql.plan import Column
 from streamling.sql.problems import InvalidSql, SqlProblem
+from streamling.sql.statement import Statement
 
 ORDERS = [
     Column("id", pa.int64()),
@@ -21,7 +21,7 @@ ORDERS = [
 
 def problems_of(sql: str) -> list[SqlProblem]:
     try:
-        return list(compile_sql(sql, {"raw.orders": ORDERS, "other": None}).problems)
+        return list(Statement(sql).compile({"raw.orders": ORDERS, "other": None}).problems)
     except InvalidSql as refused:
         return list(refused.problems)
 

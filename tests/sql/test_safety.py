@@ -12,15 +12,15 @@ import pytest
 import yaml
 from sqlglot import exp
 
-from streamling.connectors.kafka.filter import apply_filter
-from streamling.sql.compiler import compile_sql
+from streamling.connectors.kafka.filter import RowFilter
 from streamling.sql.expressions import Expressions
 from streamling.sql.frames import prepare
 from streamling.sql.names import Relation
 from streamling.sql.plan import Column, Read, table_lookups
 from streamling.sql.printing import check_emitted
 from streamling.sql.problems import InvalidSql, SqlProblem
-from streamling.sql.source_text import SourceText
+from streamling.sql.source_text import Compilation
+from streamling.sql.statement import Statement
 from tests.sql.hostile import CANARY, COLUMNS, arm, hostile_row, is_canary_dead
 
 CASES = yaml.safe_load((Path(__file__).parents[1] / "corpus/sql/hostile.yaml").read_text())
@@ -42,7 +42,7 @@ def test_hostile_sql_is_rejected_or_taken_literally(armed: Any) -> None:
     for case in CASES:
         sql = case["sql"]
         try:
-            compiled = compile_sql(sql, {"t": COLUMNS})
+            compiled = Statement(sql).compile({"t": COLUMNS})
             problems = compiled.problems
         except InvalidSql as refused:
             problems = refused.problems
@@ -88,13 +88,13 @@ def _outside_of_quotes(text: str) -> str:
 def test_every_node_of_the_parser_is_rejected_or_has_its_text_quoted() -> None:
     emitted = 0
     for node in _nodes():
-        problems: list[SqlProblem] = []
-        expressions = Expressions(SourceText("SELECT a FROM t"), Relation(Read("t"), None), problems)
+        compilation = Compilation(Statement("SELECT a FROM t").text, {})
+        expressions = Expressions(compilation, Relation(Read("t"), None))
         try:
             sql, _ = expressions.spark(node)
         except (AttributeError, AssertionError, KeyError, NotImplementedError, TypeError, ValueError):
             continue  # a tree that the parser never produces
-        if not problems:
+        if not compilation.problems:
             emitted += 1
             assert re.search(r"reflect|SELECT|\\d|y\)", _outside_of_quotes(sql)) is None, (repr(node), sql)
     assert emitted > 100
@@ -133,7 +133,7 @@ def test_plain_expressions_pass(text: str) -> None:
 
 def test_names_from_data_are_quoted_everywhere() -> None:
     columns = [Column("x') , reflect('`", pa.string()), Column("a.b", pa.struct([("f`, reflect('", pa.int64())]))]
-    [project] = [compile_sql('SELECT *, "a.b"."f`, reflect(\'" AS v FROM t', {"t": columns}).plan]
+    [project] = [Statement('SELECT *, "a.b"."f`, reflect(\'" AS v FROM t').compile({"t": columns}).plan]
     assert [_outside_of_quotes(item) for item in project.items] == ["''", "''", "''.'' AS ''"]  # type: ignore[union-attr]
 
 
@@ -161,5 +161,5 @@ def test_sessions_cannot_reach_outside(spark: Any) -> None:
 def test_nothing_is_substituted_in_the_filter_of_a_source(spark: Any) -> None:
     rows = spark.createDataFrame([("${env:HOME}",), ("literal ${foo}",), ("literal ",)], "a string")
     schema = pa.schema({"a": pa.string()})
-    kept = apply_filter(rows, "a IN ('${env:HOME}', 'literal ${foo}')", schema, unless="false")
+    kept = RowFilter("a IN ('${env:HOME}', 'literal ${foo}')").apply(rows, schema, unless="false")
     assert [row.a for row in kept.collect()] == ["${env:HOME}", "literal ${foo}"]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
-from streamling.sql.lookups import lookups
 from streamling.sql.plan import Column, table_lookups
+from streamling.sql.statement import Statement
 
 COLUMNS = {"s": [Column("id", pa.int64()), Column("v", pa.string()), Column("t", pa.string())]}
 
@@ -27,8 +26,8 @@ CONSTANTS = [
 
 @pytest.mark.parametrize("sql", CONSTANTS)
 def test_a_constant_can_name_the_table(sql):
-    assert [lookup.table for lookup in lookups(sql)] == ["seen"]
-    compiled = compile_sql(sql, COLUMNS)
+    assert [lookup.table for lookup in Statement(sql).lookups] == ["seen"]
+    compiled = Statement(sql).compile(COLUMNS)
     assert not compiled.problems
     assert [lookup.table for lookup in table_lookups(compiled.plan)] == ["seen"]
 
@@ -47,7 +46,7 @@ OTHERS = [
 
 @pytest.mark.parametrize("sql", OTHERS)
 def test_values_that_differ_between_rows_cannot_name_a_table(sql):
-    assert lookups(sql) == []
-    messages = [problem.message for problem in compile_sql(sql, COLUMNS).problems]
+    assert Statement(sql).lookups == ()
+    messages = [problem.message for problem in Statement(sql).compile(COLUMNS).problems]
     assert len(messages) == 1
     assert "first argument of dynamic_table_check() is not a quoted name of a table" in messages[0]

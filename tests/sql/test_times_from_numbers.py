@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.transforms.sql.statement import Statement
+from streamling.sql.frames import SparkStatement
+from streamling.sql.statement import Statement
 
 pytestmark = pytest.mark.spark
 
@@ -75,7 +76,7 @@ def ours(spark: Any, column: pa.Array, call: str) -> list[Any]:
     from streamling.engine.dataflow.arrow_frames import to_frame
     from streamling.spark.local_frames import to_arrow
 
-    statement = Statement("node", f"SELECT {call.format('x')} AS v FROM t")
+    statement = SparkStatement("node", Statement(f"SELECT {call.format('x')} AS v FROM t"))
     found: list[Any] = []
     for value in column:
         frame = to_frame(spark, [pa.record_batch({"x": pa.array([value.as_py()], column.type)})])

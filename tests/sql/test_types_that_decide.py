@@ -11,9 +11,9 @@ import datafusion as oracle
 import pyarrow as pa
 import pytest
 
-from streamling.sql.compiler import compile_sql
+from streamling.sql.frames import SparkStatement
 from streamling.sql.plan import Column
-from streamling.transforms.sql.statement import Statement
+from streamling.sql.statement import Statement
 from streamling.types.spark import to_spark_schema
 
 pytestmark = pytest.mark.spark
@@ -232,7 +232,8 @@ def frame(spark: Any) -> Any:
 
 def evaluated(spark: Any, frame: Any, expressions: Sequence[str], source: str = "t") -> dict[str, Any]:
     items = ", ".join(f"{expression} AS v{number}" for number, expression in enumerate(expressions))
-    found = Statement("node", f"SELECT id, {items} FROM {source}").apply(spark, {"t": frame}).toArrow().sort_by("id")
+    statement = SparkStatement("node", Statement(f"SELECT id, {items} FROM {source}"))
+    found = statement.apply(spark, {"t": frame}).toArrow().sort_by("id")
     return {expression: found[f"v{number}"] for number, expression in enumerate(expressions)}
 
 
@@ -304,13 +305,13 @@ def test_types_are_followed_through_subqueries_and_aliases(spark: Any, frame: An
 
 
 def test_conditions_are_decided_by_spark_too(spark: Any, frame: Any) -> None:
-    statement = Statement("node", "SELECT id FROM t WHERE year(ts) / 10 = 197 AND bit_count(i) / 2 = 1")
+    statement = SparkStatement("node", Statement("SELECT id FROM t WHERE year(ts) / 10 = 197 AND bit_count(i) / 2 = 1"))
     assert statement.apply(spark, {"t": frame}).toArrow()["id"].to_pylist() == [0]
 
 
 def test_a_union_of_different_scales_keeps_all_digits(spark: Any, frame: Any) -> None:
     sql = "SELECT id, wei AS v FROM t UNION ALL SELECT id + 3, q FROM t UNION ALL SELECT id + 6, small FROM t"
-    found = Statement("node", sql).apply(spark, {"t": frame}).toArrow().sort_by("id")["v"].to_pylist()
+    found = SparkStatement("node", Statement(sql)).apply(spark, {"t": frame}).toArrow().sort_by("id")["v"].to_pylist()
     assert found == [value for name in ("wei", "q", "small") for value in ROWS[name].to_pylist()]
 
 
@@ -318,21 +319,21 @@ def test_a_union_of_different_scales_keeps_all_digits(spark: Any, frame: Any) ->
     "expression", ["wei * 1000000000000000000", "most + most", "coalesce(most, wei)", "ceil(most * 10)", "most / q"]
 )
 def test_digits_that_do_not_fit_are_an_error(spark: Any, frame: Any, expression: str) -> None:
-    statement = Statement("node", f"SELECT {expression} AS v FROM t WHERE id = 1")
+    statement = SparkStatement("node", Statement(f"SELECT {expression} AS v FROM t WHERE id = 1"))
     with pytest.raises(Exception, match=r"NUMERIC_VALUE_OUT_OF_RANGE|NUMERIC_OUT_OF_SUPPORTED_RANGE|does not fit"):
         statement.apply(spark, {"t": frame}).toArrow()
 
 
 def test_a_product_with_too_many_digits_after_the_point_is_rejected() -> None:
     columns = [Column("a", pa.decimal128(38, 20))]
-    [problem] = compile_sql("SELECT a * a AS v FROM t", {"t": columns}).problems
+    [problem] = Statement("SELECT a * a AS v FROM t").compile({"t": columns}).problems
     assert "40 digits after the point" in str(problem)
     assert "DECIMAL(76, 20)" in str(problem)
 
 
 def test_a_cast_to_a_wide_decimal_carries_what_38_digits_cannot(spark: Any, frame: Any) -> None:
     sql = "SELECT CAST(CAST(most AS DECIMAL(76, 0)) * most AS TEXT) AS v FROM t WHERE id = 1"
-    [found] = Statement("node", sql).apply(spark, {"t": frame}).toArrow()["v"].to_pylist()
+    [found] = SparkStatement("node", Statement(sql)).apply(spark, {"t": frame}).toArrow()["v"].to_pylist()
     assert found == str(98765432109876543210987654321098765432**2)
 
 
@@ -356,5 +357,5 @@ class Counted:
 def test_spark_analyses_only_unknown_types(sql: str, asked: Sequence[str]) -> None:
     columns: Mapping[str, Any] = {"t": [Column(field.name, field.type) for field in ROWS.schema]}
     counted = Counted()
-    assert not compile_sql(sql, columns, analyse=counted).problems
+    assert not Statement(sql).compile(columns, analyse=counted).problems
     assert counted.asked == list(asked)

@@ -7,7 +7,6 @@ import pyarrow.compute as pc
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.contracts.harness import wait_for_end
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
@@ -16,8 +15,9 @@ from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import SqlFunction
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
+from tests.harness.pipelines import finish
+from tests.harness.plugins import load_plugins
 
 FILE = '''
 import pyarrow as pa
@@ -102,7 +102,7 @@ def rows(sql: str, registry: Registry, spark) -> list[dict]:
     run = prepared(sql, registry)
     run.analyse(spark)
     run.start()
-    wait_for_end(run)
+    finish(run)
     return sorted(collected_rows(run, "kept").drop_columns(["_gs_op"]).to_pylist(), key=lambda row: row["id"])
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.types.json import json_rows
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY
 from streamling.types.wide.layout import I256, U256, from_integers, layout_of
 
 YEAR_10000, YEAR_0 = 2_932_897, -719_163  # days since 1970 of the first day after 9999 and the last before year 1
@@ -94,7 +94,7 @@ def test_numbers_of_256_bits_have_all_their_digits():
     held = {"u": 2**256 - 1, "i": -(2**255)}
     layouts = {"u": layout_of(U256), "i": layout_of(I256)}
     values = [from_integers([number], layouts[name]) for name, number in held.items()]
-    schema = pa.schema([pa.field(name, pa.binary(), metadata={LOGICAL: f"{name}256"}) for name in held])
+    schema = pa.schema([pa.field(name, pa.binary(), metadata={TYPE_KEY: f"{name}256"}) for name in held])
     [text] = json_rows(pa.RecordBatch.from_arrays(values, schema=schema))
     assert text == f'{{"u":{held["u"]},"i":{held["i"]}}}'
 

@@ -12,7 +12,6 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.types.names import arrow_type, arrow_type_name
 from streamling.types.spark import (
-    from_physical,
     logical_type,
     physical_type,
     to_arrow_schema,
@@ -22,6 +21,7 @@ from streamling.types.spark import (
     to_spark_type,
 )
 from streamling.types.wide.layout import contains_wide
+from tests.types.physical import from_physical
 
 UTC = dt.UTC
 LAST_MOMENT = dt.datetime(9999, 12, 31, 23, 59, 59, 999999)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from uuid import uuid4
 
 from streamling.connectors.memory import MemorySinkOptions, MemorySourceOptions
-from streamling.engine.run.app import App
+from streamling.engine.launch.launcher import Launcher
 from streamling.errors import StreamlingError
 from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.model import Node, NodeKind, Pipeline
@@ -27,24 +27,24 @@ class NamedPipeline:
     """A pipeline, and the configuration with its application id."""
 
     pipeline: Pipeline
-    app: App
+    launcher: Launcher
     #: False: nothing says which earlier run it continues
     has_identity: bool = True
 
 
-def read_definition(app: App, definition: Definition) -> NamedPipeline:
+def read_definition(launcher: Launcher, definition: Definition) -> NamedPipeline:
     """Parse and check ``definition``."""
     if isinstance(definition, Mapping):
-        pipeline = app.parse(_as_yaml(definition), _TEXT)
+        pipeline = launcher.parse(_as_yaml(definition), _TEXT)
     elif isinstance(definition, str) and "\n" in definition:
-        pipeline = app.parse(definition, _TEXT)
+        pipeline = launcher.parse(definition, _TEXT)
     else:
-        pipeline = app.pipeline(os.fspath(definition))
-        return NamedPipeline(pipeline, app.named_after(pipeline))
-    if pipeline.name or "application_id" in app.config.model_fields_set:
-        return NamedPipeline(pipeline, app.named_after(pipeline))
-    unique = app.config.model_copy(update={"application_id": f"python.{uuid4().hex[:12]}"})
-    return NamedPipeline(pipeline, replace(app, config=unique), has_identity=False)
+        pipeline = launcher.pipeline(os.fspath(definition))
+        return NamedPipeline(pipeline, launcher.named_after(pipeline))
+    if pipeline.name or "application_id" in launcher.config.model_fields_set:
+        return NamedPipeline(pipeline, launcher.named_after(pipeline))
+    unique = launcher.config.model_copy(update={"application_id": f"python.{uuid4().hex[:12]}"})
+    return NamedPipeline(pipeline, replace(launcher, config=unique), has_identity=False)
 
 
 def with_memory_nodes(pipeline: Pipeline, sources: Collection[str], sinks: Collection[str]) -> Pipeline:

@@ -20,15 +20,13 @@ from streamling.api.definition import Definition, read_definition, with_memory_n
 from streamling.api.managed import Managed
 from streamling.api.run import Run
 from streamling.connectors.memory import MemoryInput, MemoryInputs, Rows
-from streamling.engine.run.app import App
-from streamling.engine.run.run import PipelineRun
+from streamling.engine.launch.launcher import Launcher
+from streamling.engine.launch.spark import start_spark
 from streamling.errors import StreamlingError
-from streamling.network.policy import NetworkPolicy
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.file import read_document
 from streamling.pipeline.document.loader import Document
 from streamling.plugins.shared import SharedResources
-from streamling.spark.master import is_local
 
 if TYPE_CHECKING:
     from streamling.spark.jvm.session import SparkRuntime
@@ -59,7 +57,7 @@ class Runtime(Managed):
         self._lock = threading.Lock()
         self._runs: list[Run] = []
         self._owns_spark = spark is None
-        self._spark = spark or _start_spark(self._config({}), frozenset())
+        self._spark = spark or start_spark(self._config({}))
 
     def start(
         self,
@@ -80,19 +78,19 @@ class Runtime(Managed):
 
         Raises `InvalidPipeline` with all errors of the definition, or another `StreamlingError`.
         """
-        read = read_definition(App.of(self._config(settings or {})), definition)
+        read = read_definition(Launcher.of(self._config(settings or {})), definition)
         given = {name: _as_input(rows) for name, rows in (inputs or {}).items()}
-        app, pipeline = read.app, with_memory_nodes(read.pipeline, given, capture)
+        launcher, pipeline = read.launcher, with_memory_nodes(read.pipeline, given, capture)
         shared = SharedResources()
         shared.provide(MemoryInputs(given))
         with ExitStack() as resources:
-            state = resources.enter_context(app.state(pipeline, in_memory=not read.has_identity))
-            run = app.run(pipeline, state, shared=shared)
-            spark = self._spark_with(run.operator_classes.spark_packages, app.config)
+            state = resources.enter_context(launcher.state(pipeline, in_memory=not read.has_identity))
+            run = launcher.run(pipeline, state, shared=shared)
+            spark = self._spark_with(run.operator_classes.spark_packages, launcher.config)
             with spark.translate_failures():
-                _prepare(run, spark, app.config)
+                launcher.build(run, spark.session)
                 run.start()
-            started = Run(run, app.config.application_id, spark, resources.pop_all())
+            started = Run(run, launcher.config.application_id, spark, resources.pop_all())
         with self._lock:
             self._runs = [each for each in self._runs if each.state == "running" or each.has_unreported_failure]
             self._runs.append(started)
@@ -139,31 +137,8 @@ class Runtime(Managed):
                 )
             if missing:
                 self._spark.stop()
-                self._spark = _start_spark(config, packages)
+                self._spark = start_spark(config, packages)
             return self._spark
-
-
-def _start_spark(config: AppConfig, packages: frozenset[str]) -> SparkRuntime:
-    from streamling.spark.jvm.session import SparkRuntime
-
-    return SparkRuntime.start(
-        master=config.spark.master,
-        conf=config.spark.conf,
-        variables=config.spark.environment,
-        properties=NetworkPolicy.of(config.network).java_properties(),
-        cache_dir=config.cache_dir,
-        spark_packages=packages,
-    )
-
-
-def _prepare(run: PipelineRun, spark: SparkRuntime, config: AppConfig) -> None:
-    run.check_without_spark()
-    session = spark.session()
-    run.analyse(session)
-    if not is_local(config.spark.master):
-        from streamling.spark.jvm.workers import WorkerCheck
-
-        WorkerCheck(session, needs_python=run.operator_classes.needs_python_workers).wait(lambda: False)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

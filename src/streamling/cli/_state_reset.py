@@ -7,31 +7,30 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamling.cli.connections import LazySpark
 from streamling.cli.errors import ExitCode
 from streamling.errors import InvalidPipeline, StreamlingError
 
 if TYPE_CHECKING:
     from streamling.cli.state import StateSelection
-    from streamling.engine.run.app import App
-    from streamling.pipeline.config import AppConfig
+    from streamling.engine.launch.launcher import Launcher
     from streamling.plugins.connections import ExternalPosition
+    from streamling.plugins.state_backend import StateStore
 
 
 def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, debug: bool) -> int:
     """Delete the entries and, with a pipeline ``file``, what its nodes store outside the state."""
-    with _outside_positions(selection.app, file, selection.node, debug=debug) as outside:
+    with _outside_positions(selection.launcher, file, selection.node, debug=debug) as outside:
         entries = [f"{selection.counted} {selection.description}"] if selection.entries else []
         if not entries and not outside:
             click.echo(f"there is no state {selection.description}", err=True)
             return ExitCode.OK
         if not _confirm(f"Delete {_joined([*entries, *(position.what for position in outside)])}?", yes=yes):
             return ExitCode.FAILED
-        with selection.app.locked_state():
+        with selection.launcher.state_store.locked():
             # first what may fail, so that a failure leaves everything unchanged
             forgotten = [position.what for position in outside if _forget(position)]
             if selection.backend is not None:
@@ -41,22 +40,16 @@ def reset_positions(selection: StateSelection, file: str | None, *, yes: bool, d
     return ExitCode.OK
 
 
-def move_aside(config: AppConfig, error: StreamlingError, *, yes: bool) -> int:
+def move_aside(store: StateStore[Any], error: StreamlingError, *, yes: bool) -> int:
     """Move an unusable state file aside, so that the next run starts with an empty one."""
-    from streamling.engine.run.config import StateConfig
-    from streamling.engine.state.ownership import lock_state
-    from streamling.engine.state.sqlite import SqliteState
-
-    settings = config.part(StateConfig).state_backend.sqlite
-    assert settings is not None
-    path = settings.database_path
+    path = store.files()[0]
     click.echo(f"{error}", err=True)
     suffix = time.strftime("damaged-%Y%m%d-%H%M%S")
     aside = path.with_name(f"{path.name}.{suffix}")
     if not _confirm(f"Move it to {aside}? It may hold the state of other pipelines too.", yes=yes):
         return ExitCode.FAILED
-    with lock_state(path, config.application_id):
-        for file in SqliteState.files(path):
+    with store.locked():
+        for file in store.files():
             _move(file, file.with_name(f"{file.name}.{suffix}"))
     click.echo(
         (
@@ -80,28 +73,24 @@ def _move(file: Path, target: Path) -> None:
 
 @contextmanager
 def _outside_positions(
-    app: App, file: str | None, node: str | None, *, debug: bool
+    launcher: Launcher, file: str | None, node: str | None, *, debug: bool
 ) -> Iterator[list[ExternalPosition]]:
     """What the nodes of ``file`` store outside the state; starts Spark only for nodes that need it."""
-    from streamling.engine.state.memory import MemoryState
+    from streamling.engine.launch.check import PipelineCheck
 
     if file is None or not Path(file).exists():
         yield []
         return
     try:
-        pipeline = app.pipeline(file)
+        check = PipelineCheck(launcher, file, debug=debug)
     except InvalidPipeline as error:
         click.echo(
             f"skipping the offsets of consumer groups because {file} is not valid: {error.problems[0]}", err=True
         )
         yield []
         return
-    run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.operator_classes.spark_packages, debug)
-    try:
-        yield run.operator_classes.external_positions(spark.session, node)
-    finally:
-        spark.stop()
+    with check:
+        yield check.external_positions(node)
 
 
 def _forget(position: ExternalPosition) -> bool:

@@ -78,20 +78,12 @@ def doctor(pipeline_file: str | None, prepare: bool, config_name: str | None, as
 
 
 def _connections(config: AppConfig, pipeline_file: str, *, debug: bool) -> list[Check]:
-    from streamling.cli.connections import LazySpark, check_connections
-    from streamling.engine.run.app import App
+    from streamling.engine.launch.check import PipelineCheck
+    from streamling.engine.launch.launcher import Launcher
     from streamling.engine.run.doctor import Check
-    from streamling.engine.state.memory import MemoryState
 
-    app = App.of(config).without_waiting()
-    pipeline = app.pipeline(pipeline_file)
-    app = app.named_after(pipeline)
-    run = app.run(pipeline, MemoryState())
-    spark = LazySpark(app, run.operator_classes.spark_packages, debug)
-    try:
-        tried = check_connections(app, run, spark)
-    finally:
-        spark.stop()
+    with PipelineCheck(Launcher.of(config).without_waiting(), pipeline_file, debug=debug) as check:
+        tried = check.connections()
     return [
         Check(
             f"{one.node}: {one.kind}", "ok", f"{one.target}, {one.latency}" + (f", {one.remark}" if one.remark else "")

@@ -30,8 +30,8 @@ def new(folder: Path) -> int:
       1   the folder could not be written
       2   wrong usage, such as a folder that is not empty
     """
-    from streamling.cli.schema import schema_text
     from streamling.cli.template import write_template
+    from streamling.dev.reference.schemas import schema_text
     from streamling.plugins.registry import Registry
 
     schemas = {"pipeline.schema.json": schema_text(Registry.builtin()), "test.schema.json": schema_text(None)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,9 +24,6 @@ from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
     from streamling.engine.planning.description import NodeDescription, PlanDescription
-    from streamling.engine.planning.planned import ResolvedPipeline
-    from streamling.engine.run.app import App
-    from streamling.engine.run.run import PipelineRun
 
 #: fields that the drawing shows elsewhere, or that say nothing about what a node does
 _TOLD_ELSEWHERE = frozenset(
@@ -90,55 +88,39 @@ def plan(
 
 
 def _draw(pipeline_file: str | None, config_name: str | None, form: str) -> str:
-    from streamling.engine.planning.graph import graph_of
-    from streamling.engine.planning.graph_mermaid import mermaid
-    from streamling.engine.planning.graph_svg import svg
-    from streamling.engine.run.app import App
+    from streamling.cli.drawing.graph import graph_of
+    from streamling.cli.drawing.mermaid import mermaid
+    from streamling.cli.drawing.svg import svg
+    from streamling.engine.launch.launcher import Launcher
 
     with stdout_for_data():
-        pipeline = App.load(config_name).pipeline(pipeline_file)
+        pipeline = Launcher.load(config_name).pipeline(pipeline_file)
     return (svg if form == "svg" else mermaid)(graph_of(pipeline))
 
 
 def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark: bool, debug: bool) -> PlanDescription:
+    """The plan; ``with_spark`` also Spark's plans, and the columns that only Spark knows."""
+    from streamling.engine.launch.check import PipelineCheck
+    from streamling.engine.launch.launcher import Launcher
     from streamling.engine.planning.description import describe_plan
-    from streamling.engine.run.app import App
-    from streamling.engine.run.run import PipelineRun
-    from streamling.engine.run.state import state_location
 
-    app = App.load(config_name).without_waiting()
-    pipeline = app.pipeline(pipeline_file)
-    app = app.named_after(pipeline)
-    with app.state(pipeline, in_memory=True) as state:
-        run = PipelineRun(pipeline, config=app.config, registry=app.registry, state=state)
-        resolved = run.resolve_sources()
-        schemas = run.check_without_spark()
-        plan = describe_plan(
-            resolved, config=app.config, registry=app.registry, schemas=schemas, state=state_location(app.config)
+    with PipelineCheck(Launcher.load(config_name).without_waiting(), pipeline_file, debug=debug) as check:
+        run, launcher = check.run, check.launcher
+        describe = partial(
+            describe_plan,
+            run.resolve_sources(),
+            config=launcher.config,
+            registry=launcher.registry,
+            state=launcher.state_store.location,
         )
-        return _with_spark(plan, resolved, run, app, debug=debug) if with_spark and run.needs_spark else plan
+        plan = describe(schemas=run.check_without_spark())
+        if not with_spark or not run.needs_spark:
+            return plan
+        from streamling.engine.planning.description import spark_plans
 
-
-def _with_spark(
-    plan: PlanDescription, resolved: ResolvedPipeline, run: PipelineRun, app: App, *, debug: bool
-) -> PlanDescription:
-    """``plan`` with Spark's plans, and with the columns that only Spark knows."""
-    from streamling.cli.connections import LazySpark
-    from streamling.engine.planning.description import describe_plan
-    from streamling.engine.planning.spark_plans import spark_plans
-    from streamling.engine.run.state import state_location
-
-    config = app.config
-    spark = LazySpark(app, run.operator_classes.spark_packages, debug)
-    try:
-        analysis = run.analyse(spark.session())
-        plans = spark_plans(analysis, plan.segments, config.spark.master)
-    finally:
-        spark.stop()
-    schemas = {name: planned.schema for name, planned in analysis.nodes.items()}
-    complete = describe_plan(
-        resolved, config=config, registry=app.registry, schemas=schemas, state=state_location(config)
-    )
+        analysis = run.analyse(check.session())
+        plans = spark_plans(analysis, plan.segments, launcher.config.spark.master)
+    complete = describe(schemas={name: planned.schema for name, planned in analysis.nodes.items()})
     return replace(complete, spark_plans=plans)
 
 

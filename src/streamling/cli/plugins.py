@@ -51,8 +51,8 @@ def new(name: str, folder: Path | None) -> int:
       cd acme
       streamling run pipeline.yaml
     """
-    from streamling.cli.schema import schema_text
     from streamling.cli.template import write_template
+    from streamling.dev.reference.schemas import schema_text
     from streamling.plugins.registry import Registry
 
     module = name.replace("-", "_")
@@ -84,25 +84,20 @@ def list_(kind: str | None, config_name: str | None, as_json: bool, debug: bool)
       streamling plugins list
       STREAMLING__PLUGIN__PATH=plugins/ streamling plugins list --kind sink
     """
-    from streamling.engine.run.app import App
+    from streamling.engine.launch.launcher import Launcher
     from streamling.observe.telemetry.logging import configure_logging
 
     configure_logging("text", "warn")
-    app = App.load(config_name)
+    launcher = Launcher.load(config_name)
     with stdout_for_data():
-        app.plugins.load_all()
-    entries = [entry for entry in _entries(app.registry) if kind in (None, entry.kind)]
+        launcher.plugins.load_all()
+    entries = [entry for entry in _entries(launcher.registry) if kind in (None, entry.kind)]
     if as_json:
         echo_json([asdict(entry) for entry in entries])
         return ExitCode.OK
-    rows = [
-        (entry.kind, entry.id, entry.origin, entry.description if entry.runs else f"(not yet) {entry.description}")
-        for entry in entries
-    ]
+    rows = [(entry.kind, entry.id, entry.origin, entry.description) for entry in entries]
     for line in canvas_of_stdout().table(("KIND", "ID", "FROM", "DESCRIPTION"), rows):
         click.echo(line, color=True)
-    if not all(entry.runs for entry in entries):
-        click.echo("(not yet): this version validates such nodes but cannot run them", err=True)
     return ExitCode.OK
 
 
@@ -112,8 +107,8 @@ class _Entry:
     id: str
     description: str
     origin: str
-    #: False if this version only knows the options
-    runs: bool
+    #: every type runs; kept for programs that read the JSON
+    runs: bool = True
 
 
 def _entries(registry: Registry) -> Iterator[_Entry]:
@@ -127,13 +122,13 @@ def _entries(registry: Registry) -> Iterator[_Entry]:
                 yield _entry(kind, node_type, packages)
     for name, kinds in (("function", registry.functions), ("preprocessor", registry.preprocessors)):
         for id, plugin in sorted(kinds.items()):
-            yield _Entry(name, id, _description(plugin), _origin(id, plugin, packages), runs=True)
+            yield _Entry(name, id, _description(plugin), _origin(id, plugin, packages))
 
 
 def _entry(kind: NodeKind, node_type: OperatorType, packages: dict[str, str]) -> _Entry:
     origin = _origin(node_type.id, node_type.operator, packages) if node_type.plugin else "built-in"
     description = _description(node_type.options, node_type.operator)
-    return _Entry(kind.value, node_type.id, description, origin, node_type.operator is not None)
+    return _Entry(kind.value, node_type.id, description, origin)
 
 
 def _description(*classes: type | None) -> str:

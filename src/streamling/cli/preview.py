@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from streamling.cli.canvas import canvas_of_stdout
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.cli.signals import Shutdown, shutdown_by_signals
@@ -102,18 +102,15 @@ def _prepared(
     config: AppConfig, pipeline_file: str | None, rows: int, resources: ExitStack, shutdown: Shutdown, *, debug: bool
 ) -> PipelineRun:
     """A run that is ready to start."""
-    from streamling.cli.run import start_spark
-    from streamling.engine.run.app import App
-    from streamling.engine.state.memory import MemoryState
-    from streamling.spark.jvm.timings import Timings
+    from streamling.engine.launch.launcher import Launcher
+    from streamling.engine.launch.spark import start_spark
 
-    app = App.of(config)
-    file = pipeline_file or str(config.pipeline_definition_location)
-    pipeline = app.preview_pipeline(file)
-    run = app.for_preview(rows).run(pipeline, MemoryState(), read_only=True)
-    runtime = start_spark(config, resources, shutdown, Timings(), run.operator_classes.spark_packages, debug=debug)
-    run.check_without_spark()
-    run.analyse(runtime.session())
+    launcher = Launcher.of(config).for_preview(rows)
+    run = launcher.run(launcher.pipeline(pipeline_file))
+    runtime = start_spark(config, run.operator_classes.spark_packages, debug=debug)
+    resources.callback(runtime.stop)
+    shutdown.clean_up = runtime.kill
+    launcher.build(run, runtime.session)
     shutdown.drain(run)
     return run
 
@@ -177,24 +174,16 @@ def _print_json(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
 
 
 def _print_tables(run: PipelineRun, nodes: Sequence[str], rows: int) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(file=sys.stdout, soft_wrap=not sys.stdout.isatty())
+    canvas = canvas_of_stdout()
     for name in nodes:
         node, batches = run.pipeline[name], _shown_rows(run, name, rows)
         count = sum(batch.num_rows for batch in batches)
-        console.print(Text(f"{name} ({node.type} {node.kind}): {count or 'no'} row{'s' if count != 1 else ''}"))
+        click.echo(f"{name} ({node.type} {node.kind}): {count or 'no'} row{'s' if count != 1 else ''}")
         if batches:
-            table = Table(header_style="bold")
-            for column in batches[0].schema.names:
-                table.add_column(Text(column))
-            for batch in batches:
-                for cells in _cells(batch):
-                    table.add_row(*map(Text, cells))
-            console.print(table)
-        console.print()
+            cells = [row for batch in batches for row in _cells(batch)]
+            for line in canvas.table(batches[0].schema.names, cells):
+                click.echo(line, color=True)
+        click.echo()
 
 
 def _cells(batch: pa.RecordBatch) -> list[tuple[str, ...]]:

@@ -36,7 +36,7 @@ def preview_server(config_name: str | None, debug: bool) -> int:
     """
     from streamling.observe.telemetry.logging import configure_logging
     from streamling.pipeline.config import load_config
-    from streamling.serve.admin.preview_server import serve_previews
+    from streamling.serve.preview_server import serve_previews
 
     config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
     configure_logging(config.log_format, "debug" if debug else config.log_level)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -20,18 +19,15 @@ from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.cli.signals import Shutdown, shutdown_by_signals
 from streamling.errors import StreamlingError
-from streamling.network.policy import NetworkPolicy
 from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from streamling.engine.run.run import PipelineRun
     from streamling.pipeline.config import AppConfig
+    from streamling.serve.admin.routes import Preview
     from streamling.serve.admin.server import AdminServer
     from streamling.spark.jvm.session import SparkRuntime
     from streamling.spark.jvm.timings import Timings
-    from streamling.spark.jvm.workers import WorkerCheck
 
 log = logging.getLogger(__name__)
 
@@ -58,12 +54,6 @@ def _require_folder(ctx: click.Context, param: click.Parameter, path: Path | Non
     callback=_require_folder,
     help="Write metrics to this file in the Prometheus text format, every 5 seconds and at the end.",
 )
-@click.option(
-    "--read-only",
-    is_flag=True,
-    hidden=True,  # for the preview server
-    help="Change nothing outside of this process but what sinks write: keep no state.",
-)
 @click.option("--dry-run", is_flag=True, help="Build all plans without running them.")
 @click.option(
     "--validate", "as_json", is_flag=True, help=("Dry run that prints the result as JSON; exits with 0 or 1.")
@@ -74,7 +64,6 @@ def run(
     pipeline_file: str | None,
     config_name: str | None,
     metrics_file: Path | None,
-    read_only: bool,
     dry_run: bool,
     as_json: bool,
     show_timings: bool,
@@ -125,9 +114,7 @@ def run(
         shutdown_by_signals(_BUDGET_SECONDS) as shutdown,
     ):
         process = _Process(shutdown, release_stdout, timings)
-        return _run(
-            process, pipeline_file, config_name, metrics_file, read_only=read_only, dry_run=dry_run, debug=debug
-        )
+        return _run(process, pipeline_file, config_name, metrics_file, dry_run=dry_run, debug=debug)
 
 
 @dataclass(frozen=True)
@@ -145,57 +132,46 @@ def _run(
     config_name: str | None,
     metrics_file: Path | None,
     *,
-    read_only: bool,
     dry_run: bool,
     debug: bool,
 ) -> int:
+    from streamling.engine.launch.spark import OwnSpark, start_spark
     from streamling.observe.telemetry.logging import configure_logging
     from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
     from streamling.pipeline.config import load_config
 
-    if read_only:
-        _become_preview()
     shutdown, timings = process.shutdown, process.timings
     with timings.phase("read the configuration"):
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
         configure_logging(config.log_format, "debug" if debug else config.log_level)
     shutdown.budget = config.shutdown_budget_secs
     with ExitStack() as resources:
-        start = partial(start_spark, config, resources, shutdown, timings, debug=debug)
+
+        def start(packages: frozenset[str]) -> SparkRuntime:
+            runtime = start_spark(config, packages, debug=debug, timings=timings)
+            shutdown.clean_up = runtime.kill
+            return runtime
+
+        spark = OwnSpark(start)
+        resources.callback(spark.stop)
         # everything below happens while the JVM starts
-        file = pipeline_file or config.pipeline_definition_location
-        early = start(frozenset()) if _can_start_early(config, file) else None
+        spark.start_early(config, pipeline_file or config.pipeline_definition_location)
         with timings.phase("read the pipeline"):
-            from streamling.engine.run.app import App
+            from streamling.engine.launch.launcher import Launcher
             from streamling.observe.traces import reporting_traces
             from streamling.serve.admin.server import admin_server
 
-            app = App.of(config)
-            pipeline = app.pipeline(pipeline_file)
-            app = app.named_after(pipeline)
-            config = app.config
-        if not app.writes_to_stdout(pipeline):
+            launcher = Launcher.of(config)
+            pipeline = launcher.pipeline(pipeline_file)
+            launcher = launcher.named_after(pipeline)
+        if not launcher.writes_to_stdout(pipeline):
             process.release_stdout()  # a plugin may print
-        if read_only:
-            app = app.for_preview()
-            config = app.config
-        state = resources.enter_context(app.state(pipeline, in_memory=dry_run or read_only))
+        config = launcher.config
+        state = resources.enter_context(launcher.state(pipeline, in_memory=dry_run))
         counted = is_reported(config, metrics_file)
-        run = app.run(pipeline, state, count_in_spark=counted, read_only=read_only)
-        if early is not None and not run.operator_classes.spark_packages <= early.spark_packages:
-            early.stop()  # a plugin needs a Spark connector that the file does not mention
-            early = None
-        runtime = early or start(run.operator_classes.spark_packages)
-        with timings.phase("ask the sources, check the SQL"):
-            run.check_without_spark()
-        with timings.phase("wait for Spark"):
-            session = runtime.session()
-        workers = _check_workers(run, session, config) if not dry_run else None
-        with timings.phase("analyse with Spark"):
-            run.analyse(session)
-        if workers is not None:
-            with timings.phase("ask the workers"):
-                workers.wait(lambda: run.stop_reason is not None)
+        run = launcher.run(pipeline, state, count_in_spark=counted)
+        runtime = spark.started(run.operator_classes.spark_packages)
+        launcher.build(run, runtime.session, timings=timings, check_workers=not dry_run)
         if dry_run:
             log.info("%s: every plan can be built", pipeline.file)
         else:
@@ -203,31 +179,19 @@ def _run(
             with (
                 reporting_metrics(run.metrics, config, metrics_file, os.environ),
                 reporting_traces(run.observer.epochs, config, os.environ),
-                admin_server(run, session, config, config_name) as admin,
+                admin_server(
+                    run, runtime.session(), config, partial(_previews, config, config_name, pipeline.file)
+                ) as admin,
             ):
                 _flow(run, runtime, timings, config, admin)
     return ExitCode.OK
 
 
-def _become_preview() -> None:
-    """Let pipelines that run come first, and end with the process that started this one."""
+def _previews(config: AppConfig, config_name: str | None, file: str) -> Preview:
+    """What starts a preview of ``file``, for the console."""
+    from streamling.serve.previews import FilePreviews
 
-    def end_with_parent() -> None:
-        sys.stdin.buffer.read()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    os.nice(5)
-    threading.Thread(target=end_with_parent, name="end with parent", daemon=True).start()
-
-
-def _check_workers(run: PipelineRun, session: SparkSession, config: AppConfig) -> WorkerCheck | None:
-    """On a cluster, check the workers while the pipeline is analysed."""
-    from streamling.spark.jvm.workers import WorkerCheck
-    from streamling.spark.master import is_local
-
-    if is_local(config.spark.master):
-        return None
-    return WorkerCheck(session, needs_python=run.operator_classes.needs_python_workers)
+    return partial(FilePreviews(config, config_name).open_file, file)
 
 
 def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
@@ -279,46 +243,6 @@ def _prepare_next_start(runtime: SparkRuntime) -> Iterator[None]:
     finally:
         timer.cancel()
     build()
-
-
-def _can_start_early(config: AppConfig, path: str | os.PathLike[str]) -> bool:
-    """Whether the JVM can start before the file is parsed, which saves 0.2 s: all Spark connectors are downloaded, or
-    the file mentions nothing that needs one."""
-    from streamling.spark.jvm.jars import fetched_spark_packages, known_spark_packages
-
-    try:
-        text = Path(path).read_bytes()
-    except OSError:
-        return False
-    known = known_spark_packages()
-    return fetched_spark_packages(config.cache_dir) == set(known) or not any(name.encode() in text for name in known)
-
-
-def start_spark(
-    config: AppConfig,
-    resources: ExitStack,
-    shutdown: Shutdown,
-    timings: Timings,
-    spark_packages: frozenset[str],
-    *,
-    debug: bool,
-) -> SparkRuntime:
-    """Start the JVM; it stops with ``resources``."""
-    from streamling.spark.jvm.session import SparkRuntime
-
-    runtime = SparkRuntime.start(
-        master=config.spark.master,
-        conf=config.spark.conf,
-        variables=config.spark.environment,
-        properties=NetworkPolicy.of(config.network).java_properties(),
-        cache_dir=config.cache_dir,
-        spark_packages=spark_packages,
-        debug=debug,
-        timings=timings,
-    )
-    resources.callback(runtime.stop)
-    shutdown.clean_up = runtime.kill
-    return runtime
 
 
 @contextmanager

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import EXIT_CODES, config_option, debug_option
 from streamling.observe.terminal.streams import stdout_for_data
-
-if TYPE_CHECKING:
-    from streamling.plugins.registry import Registry
 
 
 @click.command(epilog=EXIT_CODES)
@@ -69,21 +64,13 @@ def schema(output: Path | None, with_plugins: bool, of_test: bool, config_name: 
 
 
 def _schema_text(config_name: str | None, *, with_plugins: bool, of_test: bool) -> str:
-    from streamling.engine.run.app import App
+    from streamling.dev.reference.schemas import schema_text
+    from streamling.engine.launch.launcher import Launcher
 
     if of_test:
         return schema_text(None)
-    app = App.load(config_name)
+    launcher = Launcher.load(config_name)
     if with_plugins:
         with stdout_for_data():
-            app.plugins.load_all()
-    return schema_text(app.registry)
-
-
-def schema_text(registry: Registry | None) -> str:
-    """The schema of pipeline files with the types of ``registry``; None: of test files."""
-    from streamling.dev.pipeline_tests.jsonschema import case_file_schema
-    from streamling.pipeline.jsonschema import pipeline_schema
-
-    schema = case_file_schema() if registry is None else pipeline_schema(registry)
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+            launcher.plugins.load_all()
+    return schema_text(launcher.registry)

@@ -27,7 +27,7 @@ from streamling.cli.options import (
 from streamling.observe.terminal.streams import write_data
 
 if TYPE_CHECKING:
-    from streamling.engine.run.app import App
+    from streamling.engine.launch.launcher import Launcher
     from streamling.plugins.state_backend import StateBackend
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,7 +95,7 @@ def export(pipeline_file: str | None, config_name: str | None, node: str | None,
     """
     with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, node) as selection:
         entries = {entry.key: entry.value for entry in selection.entries}
-        saved = {"application_id": selection.app.config.application_id, "entries": entries}
+        saved = {"application_id": selection.launcher.config.application_id, "entries": entries}
         write_data(json.dumps(saved, indent=2, ensure_ascii=False))  # a backup is not redacted
     return ExitCode.OK
 
@@ -125,16 +125,16 @@ def reset(
       streamling state reset --node orders --yes
     """
     from streamling.cli._state_reset import move_aside, reset_positions
-    from streamling.engine.state.sqlite import DamagedStateError
+    from streamling.plugins.state_backend import DamagedStateError
 
-    app, file = _load_app_and_file(pipeline_file, config_name)
+    launcher, file = _load_app_and_file(pipeline_file, config_name)
     try:
-        with _opened(app, file, pipeline_file, node) as selection:
+        with _opened(launcher, file, pipeline_file, node) as selection:
             return reset_positions(selection, None if state_only else file.path, yes=yes, debug=debug)
     except DamagedStateError as error:
         if node is not None:
             raise
-        return move_aside(app.config, error, yes=yes)
+        return move_aside(launcher.state_store, error, yes=yes)
 
 
 @state.command("import", epilog=EXIT_CODES)
@@ -158,19 +158,17 @@ def import_(
       streamling state import backup.json
       streamling state export --config old | streamling state import - --config new --yes
     """
-    from streamling.engine.run.state import open_state
-
     entries = _backup_entries(backup, node)
     with _opened(*_load_app_and_file(pipeline_file, config_name), pipeline_file, None) as selection:
         replaced = [entry for entry in selection.entries if entry.key in entries]
-        app = selection.app
+        launcher = selection.launcher
     if replaced and not yes:
         if not sys.stdin.isatty() or backup.name == "<stdin>":
             raise click.UsageError("cannot ask for confirmation on stdin; add --yes")
         if not click.confirm(f"Replace {_counted(len(replaced))} {selection.description}?", err=True):
             click.echo("nothing was stored", err=True)
             return ExitCode.FAILED
-    with app.locked_state(), open_state(app.config) as backend:
+    with launcher.state_store.locked(), launcher.state_store.open() as backend:
         backend.put_many(entries)
     click.echo(f"stored {_counted(len(entries))} {selection.description}", err=True)
     return ExitCode.OK
@@ -207,7 +205,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class StateSelection:
-    app: App
+    launcher: Launcher
     #: None if there is none yet; reading must not create one
     backend: StateBackend | None
     node: str | None
@@ -219,55 +217,55 @@ class StateSelection:
 
     @property
     def description(self) -> str:
-        application = self.app.config.application_id
+        application = self.launcher.config.application_id
         return f"of {application}" if self.node is None else f"of node '{self.node}' of {application}"
 
 
-def _load_app_and_file(pipeline_file: str | None, config_name: str | None) -> tuple[App, _File]:
+def _load_app_and_file(pipeline_file: str | None, config_name: str | None) -> tuple[Launcher, _File]:
     """The configuration, and what the pipeline file says about its state."""
-    from streamling.engine.run.app import App
+    from streamling.engine.launch.launcher import Launcher
     from streamling.observe.telemetry.logging import configure_logging
     from streamling.pipeline.model import Pipeline
 
     configure_logging("text", "warn")
-    app = App.load(config_name)
-    file = _read_file(pipeline_file, app)
-    return app.named_after(Pipeline((), file.path, file.name)), file
+    launcher = Launcher.load(config_name)
+    file = _read_file(pipeline_file, launcher)
+    return launcher.named_after(Pipeline((), file.path, file.name)), file
 
 
 @contextmanager
-def _opened(app: App, file: _File, pipeline_file: str | None, node: str | None) -> Iterator[StateSelection]:
+def _opened(launcher: Launcher, file: _File, pipeline_file: str | None, node: str | None) -> Iterator[StateSelection]:
     names = None if pipeline_file is None else file.names
-    found = _find(app, file.names)
+    found = _find(launcher, file.names)
     if found is None:
-        _require_pipeline_file(app, file, pipeline_file)
-        yield StateSelection(app, None, node, ())
+        _require_pipeline_file(launcher, file, pipeline_file)
+        yield StateSelection(launcher, None, node, ())
         return
     with found as backend:
         entries = tuple(_entries(backend.items(), names))
         if not entries:
-            _require_pipeline_file(app, file, pipeline_file)
+            _require_pipeline_file(launcher, file, pipeline_file)
         if node is not None:
             entries = _of_node(node, entries, names)
-        yield StateSelection(app, backend, node, entries)
+        yield StateSelection(launcher, backend, node, entries)
 
 
-def _require_pipeline_file(app: App, file: _File, pipeline_file: str | None) -> None:
+def _require_pipeline_file(launcher: Launcher, file: _File, pipeline_file: str | None) -> None:
     """Reject a default pipeline file that does not exist: "there is no state" would be misleading."""
-    if pipeline_file is None and app.is_named_after_file and not Path(file.path).exists():
+    if pipeline_file is None and launcher.is_named_after_file and not Path(file.path).exists():
         raise click.UsageError(f"there is no pipeline file {file.path}; name the file whose state you mean")
 
 
-def _find(app: App, names: frozenset[str] | None) -> StateBackend | None:
+def _find(launcher: Launcher, names: frozenset[str] | None) -> StateBackend | None:
     """The state of the pipeline, also if it was written before the pipeline had an `application_id`."""
-    from streamling.engine.run.state import find_legacy_state, find_state
     from streamling.engine.state.keys import owner
+    from streamling.engine.state.store import find_legacy_state
 
-    found = find_state(app.config)
-    if not app.is_named_after_file or (found is not None and found.items()):
+    found = launcher.state_store.find()
+    if not launcher.is_named_after_file or (found is not None and found.items()):
         return found
     known = names or frozenset()
-    former = find_legacy_state(app.config, lambda key: not known or owner(key, known) in known)
+    former = find_legacy_state(launcher.config, lambda key: not known or owner(key, known) in known)
     if former is not None and found is not None:
         found.close()
     return former or found
@@ -283,17 +281,17 @@ class _File:
     names: frozenset[str] | None = None
 
 
-def _read_file(pipeline_file: str | None, app: App) -> _File:
+def _read_file(pipeline_file: str | None, launcher: Launcher) -> _File:
     """Read the file without importing the plugins that check or rewrite it. A default file may be missing."""
     from streamling.errors import InvalidPipeline, Problem
     from streamling.pipeline.document.loader import load_yaml
     from streamling.pipeline.model import NodeKind
     from streamling.pipeline.variables import expand_name
 
-    config = app.config
+    config = launcher.config
     path = pipeline_file or str(config.pipeline_definition_location)
     try:
-        document = expand_name(load_yaml(Path(path).read_bytes(), path), app.variables)
+        document = expand_name(load_yaml(Path(path).read_bytes(), path), launcher.variables)
     except OSError as error:
         if pipeline_file is None:
             return _File(path)
@@ -329,12 +327,9 @@ def _of_node(node: str, entries: tuple[Entry, ...], names: frozenset[str] | None
 
 
 def _show(selection: StateSelection) -> None:
-    from streamling.engine.run.config import StateConfig
-    from streamling.engine.run.state import state_location
-
-    config = selection.app.config
-    place = state_location(config)
-    if config.part(StateConfig).state_backend.backend_type == "InMemory":
+    store = selection.launcher.state_store
+    place = store.location
+    if not store.is_durable:
         click.echo("state_backend is InMemory: the state is lost when the process ends", err=True)
         return
     if not selection.entries:

@@ -14,7 +14,6 @@ from streamling.cli.canvas import Canvas, canvas_of_stdout
 from streamling.cli.errors import ExitCode, render
 from streamling.cli.file_errors import file_errors
 from streamling.cli.options import debug_option
-from streamling.network.policy import NetworkPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -128,20 +127,12 @@ def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: b
 @contextmanager
 def _spark(debug: bool) -> Iterator[Callable[[], SparkSession]]:
     """Start the JVM while the first pipelines are read."""
+    from streamling.engine.launch.spark import start_spark
     from streamling.pipeline.config import load_config
-    from streamling.spark.jvm.session import SparkRuntime
 
     config = load_config(cwd=Path.cwd(), env=os.environ)
-    runtime = SparkRuntime.start(
-        master="local[*]",
-        conf={**config.spark.conf, "spark.sql.shuffle.partitions": "1"},
-        variables=config.spark.environment,
-        properties=NetworkPolicy.of(config.network).java_properties(),
-        cache_dir=config.cache_dir,
-        spark_packages=frozenset(),
-        quick=True,
-        debug=debug,
-    )
+    conf = {**config.spark.conf, "spark.sql.shuffle.partitions": "1"}
+    runtime = start_spark(config, master="local[*]", conf=conf, quick=True, debug=debug)
     try:
         yield runtime.session
     finally:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamling.cli.canvas import echo_json
-from streamling.cli.errors import ExitCode, render_warning
+from streamling.cli.canvas import canvas_of_stdout, echo_json
+from streamling.cli.errors import ExitCode, render, render_warning
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.observe.terminal.printable import printable
 from streamling.observe.terminal.streams import stdout_for_data
 
 if TYPE_CHECKING:
-    from streamling.cli.connections import LazySpark
+    from streamling.engine.launch.check import PipelineCheck
     from streamling.engine.planning.connection_checks import ConnectionResult
-    from streamling.engine.run.app import App
-    from streamling.engine.run.run import PipelineRun
 
 
 @click.command()
@@ -73,37 +72,56 @@ def validate(
     """
     if as_json:
         return print_json_result(pipeline_file, config_name, debug, static=static, connect=connect, strict=strict)
-    from streamling.cli.connections import show_connections
     from streamling.observe.telemetry.logging import captured_warnings, configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
     with stdout_for_data(), captured_warnings() as logged:
-        check = _Check.of(pipeline_file, config_name, static=static, debug=debug)
-    try:
+        check = _opened(pipeline_file, config_name, debug=debug)
+    with check:
         if connect:
             with stdout_for_data():
                 tried = check.connections()
-            show_connections(tried)
+            _show_connections(tried)
             if not all(one.ok for one in tried):
                 return ExitCode.FAILED
         with stdout_for_data(), captured_warnings() as logged_later:
-            check.run()
-    finally:
-        check.close()
+            _check(check, static=static)
     return _report(check, len(logged) + len(logged_later), strict=strict)
 
 
-def _report(check: _Check, logged: int, *, strict: bool) -> int:
+def _opened(pipeline_file: str | None, config_name: str | None, *, debug: bool) -> PipelineCheck:
+    """Read the file; raises its errors."""
+    from streamling.engine.launch.check import PipelineCheck
+    from streamling.engine.launch.launcher import Launcher
+
+    return PipelineCheck(Launcher.load(config_name).without_waiting(), pipeline_file, debug=debug)
+
+
+def _check(check: PipelineCheck, *, static: bool) -> None:
+    """Run all checks; raises the errors."""
+    check.run.check_without_spark()
+    if not static and check.run.needs_spark:
+        check.run.analyse(check.session())
+
+
+def _warnings(check: PipelineCheck) -> list[Problem]:
+    """What is valid but probably not wanted."""
+    from streamling.pipeline.lint import lint
+
+    return lint(check.run.pipeline)
+
+
+def _report(check: PipelineCheck, logged: int, *, strict: bool) -> int:
     """Show the warnings and the verdict; ``logged`` warnings have been shown before."""
-    warnings = check.warnings()
+    file, warnings = check.run.pipeline.file, _warnings(check)
     for warning in warnings:
         click.echo(render_warning(warning), err=True)
     count = len(warnings) + logged
     several = "1 warning" if count == 1 else f"{count} warnings"
     if count and strict:
-        click.echo(printable(f"{check.file} has {several}, and --strict is on"), err=True)
+        click.echo(printable(f"{file} has {several}, and --strict is on"), err=True)
         return ExitCode.CONFIG
-    click.echo(printable(f"{check.file} is valid{f', with {several}' if count else ''}"))
+    click.echo(printable(f"{file} is valid{f', with {several}' if count else ''}"))
     return ExitCode.OK
 
 
@@ -118,7 +136,6 @@ def print_json_result(
 ) -> int:
     """The result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
     `warnings`; exit code 0 or 1. With ``connect`` also `connections`."""
-    from streamling.cli.connections import as_objects
     from streamling.observe.telemetry.logging import captured_warnings, configure_logging
 
     configure_logging("text", "debug" if debug else "warn")
@@ -127,13 +144,10 @@ def print_json_result(
     tried: list[ConnectionResult] = []
     with stdout_for_data(), captured_warnings() as warnings:
         try:
-            check = _Check.of(pipeline_file, config_name, static=static, debug=debug)
-            try:
+            with _opened(pipeline_file, config_name, debug=debug) as check:
                 tried = check.connections() if connect else []
-                check.run()
-                warnings += map(str, check.warnings())
-            finally:
-                check.close()
+                _check(check, static=static)
+                warnings += map(str, _warnings(check))
         except InvalidPipeline as error:
             errors = [str(problem) for problem in error.problems]
         except StreamlingError as error:
@@ -144,50 +158,45 @@ def print_json_result(
         errors, warnings = [*errors, *warnings], []
     verdict: dict[str, Any] = {"success": success, "is_valid": not errors, "errors": errors, "warnings": warnings}
     if connect:
-        verdict["connections"] = as_objects(tried)
+        verdict["connections"] = _as_objects(tried)
     echo_json(verdict)
     return ExitCode.OK if not errors and all(one.ok for one in tried) else ExitCode.FAILED
 
 
-class _Check:
-    """All checks of a pipeline file that do not run it."""
+# ── connections ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def __init__(self, app: App, run: PipelineRun, spark: LazySpark, *, static: bool) -> None:
-        self.file = run.pipeline.file
-        self._app = app
-        self._run = run
-        self._spark = spark
-        self._static = static
 
-    @classmethod
-    def of(cls, pipeline_file: str | None, config_name: str | None, *, static: bool, debug: bool) -> _Check:
-        """Read the file; raises its errors."""
-        from streamling.cli.connections import LazySpark
-        from streamling.engine.run.app import App
-        from streamling.engine.state.memory import MemoryState
+def _show_connections(tried: Sequence[ConnectionResult]) -> None:
+    """A table on stdout; full errors on stderr."""
+    if not tried:
+        click.echo("the pipeline has no connections")
+        return
+    rows = [(one.node, one.kind, one.latency, "ok" if one.ok else "failed", _target(one)) for one in tried]
+    for line in canvas_of_stdout().table(("NODE", "CONNECTION", "LATENCY", "RESULT", "TARGET"), rows):
+        click.echo(line, color=True)
+    failed = [one for one in tried if not one.ok]
+    for one in failed:
+        error = StreamlingError.user(f"{one.node}: {one.error}", remedy=one.remedy)
+        click.echo(render(error, debug=False), err=True)
+    if failed:
+        click.echo(f"{len(failed)} of {len(tried)} connections failed", err=True)
 
-        app = App.load(config_name).without_waiting()
-        pipeline = app.pipeline(pipeline_file)
-        app = app.named_after(pipeline)
-        run = app.run(pipeline, MemoryState())
-        return cls(app, run, LazySpark(app, run.operator_classes.spark_packages, debug), static=static)
 
-    def connections(self) -> list[ConnectionResult]:
-        from streamling.cli.connections import check_connections
+def _target(one: ConnectionResult) -> str:
+    return f"{one.target} ({one.remark})" if one.remark else one.target
 
-        return check_connections(self._app, self._run, self._spark)
 
-    def run(self) -> None:
-        """Run all checks; raises the errors."""
-        self._run.check_without_spark()
-        if not self._static and self._run.needs_spark:
-            self._run.analyse(self._spark.session())
-
-    def warnings(self) -> list[Problem]:
-        """What is valid but probably not wanted."""
-        from streamling.pipeline.lint import lint
-
-        return lint(self._run.pipeline)
-
-    def close(self) -> None:
-        self._spark.stop()
+def _as_objects(tried: Sequence[ConnectionResult]) -> list[dict[str, Any]]:
+    """The same as objects for JSON."""
+    return [
+        {
+            "node": one.node,
+            "connection": one.kind,
+            "target": one.target,
+            "ok": one.ok,
+            "latency_ms": round(one.seconds * 1000, 1),
+            "error": one.error,
+            "remedy": one.remedy,
+        }
+        for one in tried
+    ]

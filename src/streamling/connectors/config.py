@@ -9,7 +9,7 @@ from streamling.pipeline.config.grants import FREE
 from streamling.pipeline.config.section import Section
 
 
-class PrintSink(Section):
+class PrintSinkSettings(Section):
     """Settings of the print sink."""
 
     sample_every: int = Field(default=1, ge=1, json_schema_extra=FREE, description="Print every nth row.")
@@ -21,4 +21,4 @@ class PrintSink(Section):
 class PrintConfig(CoreConfig):
     """Settings that the print sink adds to the configuration."""
 
-    print_sink: PrintSink = Field(default=PrintSink())
+    print_sink: PrintSinkSettings = Field(default=PrintSinkSettings())

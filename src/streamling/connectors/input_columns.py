@@ -1,8 +1,9 @@
-"""The input columns of a sink that writes to a table."""
+"""The input of a sink that writes to a table: its columns and which of its rows are deletes."""
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamling.types.row_kind import OP_COLUMN
 
@@ -37,3 +38,11 @@ class InputColumns:
 
 def _without_operation(schema: pa.Schema) -> list[pa.Field]:
     return [field for field in schema if field.name != OP_COLUMN]
+
+
+def find_deletes(batch: pa.RecordBatch) -> pa.Array | None:
+    """Return which rows are deletes, or None if there are none. All other rows are inserts."""
+    if OP_COLUMN not in batch.schema.names:
+        return None
+    deleted = pc.equal(batch.column(OP_COLUMN), "d").fill_null(False)
+    return deleted if pc.any(deleted).as_py() else None

@@ -102,7 +102,7 @@ class MemorySourceOptions(SourceOptions):
     """Reads rows that a Python program passes to the pipeline (`streamling.Runtime`)."""
 
     @property
-    def runs_as_job(self) -> bool:
+    def supports_job_mode(self) -> bool:
         return True
 
 

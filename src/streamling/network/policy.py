@@ -10,7 +10,7 @@ from typing import Any, Self
 from streamling.errors import StreamlingError
 from streamling.network.addresses import PRIVATE_NETWORKS, is_private
 from streamling.network.hosts import matches_any
-from streamling.pipeline.config.core import Network
+from streamling.pipeline.config.core import NetworkSettings
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class NetworkPolicy:
     credential_hosts: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, settings: Network) -> Self:
+    def of(cls, settings: NetworkSettings) -> Self:
         return cls(settings.deny_private, settings.allow, settings.credential_hosts)
 
     def check(self, host: str, addresses: Iterable[str]) -> None:

@@ -28,11 +28,11 @@ def reporting_traces(epochs: EpochLog, config: AppConfig, env: Mapping[str, str]
     if not settings.pushes:
         yield
         return
-    from streamling.observe.telemetry.otlp_endpoint import Endpoint
+    from streamling.observe.telemetry.otlp_endpoint import Collector
 
     waiting = WaitingSpans()
     epochs.on_end = lambda record: waiting.add(list(spans_of(record)))
-    endpoint = Endpoint.of(settings.ingestion_endpoint, env, "traces")
+    endpoint = Collector.of(settings.ingestion_endpoint, env, "traces")
     push = partial(create_trace_push, waiting.take, waiting.put_back, config, endpoint)
     with Reporter(f"push traces to {endpoint.shown}", settings.batch_interval_secs, push):
         yield

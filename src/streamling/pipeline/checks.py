@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from streamling.errors import Problem, StreamlingError
 from streamling.pipeline.document.loader import Document
@@ -12,15 +12,19 @@ from streamling.pipeline.graph import canonical
 from streamling.pipeline.labels import reserved_by_type
 from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.node_types import NodeTypes
-from streamling.pipeline.options import SourceOptions
+from streamling.pipeline.options import SourceOptions, SqlOptions
 from streamling.pipeline.validation_errors import problem_at
 
+if TYPE_CHECKING:
+    from streamling.sql.statement import Statement
 
-def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
+
+def orphan_problems(document: Document, registry: NodeTypes, nodes: Sequence[Node]) -> list[Problem]:
     """Sources and transforms without a consumer, found in the raw file: it may be written for a preprocessor, with
-    types and fields that only the preprocessor knows. Reports nothing if some SQL cannot be parsed."""
+    types and fields that only the preprocessor knows. ``nodes`` are those of the pipeline, whose SQL is parsed. Reports
+    nothing if some SQL cannot be parsed."""
     _, wrapper = _definition(document.data)
-    orphans = unread_nodes(document, registry)
+    orphans = unread_nodes(document, registry, nodes)
     if not orphans:
         return []
     names = listing(f"{kind} '{name}'" for kind, name in orphans)
@@ -29,10 +33,12 @@ def orphan_problems(document: Document, registry: NodeTypes) -> list[Problem]:
     return [problem_at(f"nothing reads from {names}", location, "connect it to a sink, or remove it")]
 
 
-def unread_nodes(document: Document, registry: NodeTypes) -> list[tuple[NodeKind, str]]:
+def unread_nodes(document: Document, registry: NodeTypes, nodes: Sequence[Node] = ()) -> list[tuple[NodeKind, str]]:
     """Sources and transforms that no other node reads; none if some SQL cannot be parsed."""
     data, _ = _definition(document.data)
-    references = list(_references(data, registry))
+    statements = (node.options.statement for node in nodes if isinstance(node.options, SqlOptions))
+    parsed = {statement.sql: statement for statement in statements if statement is not None}
+    references = list(_references(data, parsed))
     if not all(references):
         return []
     read = {canonical(name) for names in references for name in names}
@@ -63,22 +69,23 @@ def _entries(data: dict[str, Any], kind: NodeKind) -> Iterator[tuple[str, dict[s
             yield name, raw
 
 
-def _references(data: dict[str, Any], registry: NodeTypes) -> Iterator[Sequence[str]]:
+def _references(data: dict[str, Any], parsed: Mapping[str, Statement]) -> Iterator[Collection[str]]:
     """The names that each node reads; none for SQL that cannot be parsed."""
     for kind in (NodeKind.TRANSFORM, NodeKind.SINK):
         for _, raw in _entries(data, kind):
             if isinstance(raw.get("from"), str):
                 yield (raw["from"],)
-            if isinstance(raw.get("sql"), str) and (sql := registry.get(NodeKind.TRANSFORM, "sql")):
-                yield _tables(raw["sql"], sql.options)
+            if isinstance(sql := raw.get("sql"), str):
+                yield parsed[sql].nodes if sql in parsed else _nodes_in(sql)
 
 
-def _tables(text: str, sql_options: Any) -> Sequence[str]:
+def _nodes_in(sql: str) -> Collection[str]:
+    from streamling.sql.statement import Statement
+
     try:
-        names: Sequence[str] = sql_options.model_construct(sql=text).upstreams()
+        return Statement(sql).nodes
     except StreamlingError:
         return ()
-    return names
 
 
 def label_problems(node: Node) -> list[Problem]:
@@ -98,7 +105,9 @@ def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
     return [
         job_problem(node)
         for node in nodes
-        if isinstance(node.options, SourceOptions) and not node.options.runs_as_job and not _is_plugin(node, registry)
+        if isinstance(node.options, SourceOptions)
+        and not node.options.supports_job_mode
+        and not _is_plugin(node, registry)
     ]
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamling.errors import Problem
 from streamling.pipeline.document.location import Location
 from streamling.pipeline.document.suggest import listing
 from streamling.pipeline.graph import canonical
 from streamling.pipeline.model import Node, NodeKind, Pipeline
-from streamling.pipeline.options import SinkOptions, SourceOptions
+from streamling.pipeline.options import SinkOptions, SourceOptions, SqlOptions
 from streamling.pipeline.references import sql_problem
 from streamling.pipeline.validation_errors import problem_at
-from streamling.sql.hints import find_comparisons_with_null, find_random_calls, find_stars
 from streamling.types.row_kind import OP_COLUMN
+
+if TYPE_CHECKING:
+    from streamling.sql.statement import Statement
 
 #: fields that say where a sink writes
 _TARGET_FIELDS = ("topic", "schema_", "table", "landing_table", "url")
@@ -44,14 +47,14 @@ def _unused_tables(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _stars(pipeline: Pipeline) -> Iterator[Problem]:
     """``SELECT *`` right above a table: a column that is added to the source fails there."""
-    for node in _sql_nodes(pipeline):
+    for node, statement in _statements(pipeline):
         sinks = [sink for sink in pipeline.consumers(node.name) if _has_fixed_columns(sink)]
         if sinks:
             message = f"SELECT * passes every new column of its input to {listing(map(str, sinks))}"
             remedy = "list the columns" + (
                 ", or set `evolve: add_columns`" if all(hasattr(sink.options, "evolve") for sink in sinks) else ""
             )
-            for problem in find_stars(_sql(node), message, remedy):
+            for problem in statement.find_stars(message, remedy):
                 yield sql_problem(problem, str(node), node.value_location("sql"))
 
 
@@ -66,7 +69,7 @@ def _has_fixed_columns(sink: Node) -> bool:
 
 def _random_values(pipeline: Pipeline) -> Iterator[Problem]:
     """Functions that return something else when rows are replayed, above a sink that finds rows by their key."""
-    for node in _sql_nodes(pipeline):
+    for node, statement in _statements(pipeline):
         below = {each.name for each in pipeline.downstream(node.name)}
         keyed = [sink for sink in pipeline.sinks if sink.name in below and _finds_rows_by_key(sink)]
         if keyed:
@@ -74,7 +77,7 @@ def _random_values(pipeline: Pipeline) -> Iterator[Problem]:
                 f"() returns another value when rows are replayed, so {listing(map(str, keyed))} cannot recognise them"
             )
             remedy = "derive the value from columns, for instance with md5(concat(…))"
-            for problem in find_random_calls(_sql(node), message, remedy):
+            for problem in statement.find_random_calls(message, remedy):
                 yield sql_problem(problem, str(node), node.value_location("sql"))
 
 
@@ -85,8 +88,8 @@ def _finds_rows_by_key(sink: Node) -> bool:
 
 
 def _null_comparisons(pipeline: Pipeline) -> Iterator[Problem]:
-    for node in _sql_nodes(pipeline):
-        for problem in find_comparisons_with_null(_sql(node)):
+    for node, statement in _statements(pipeline):
+        for problem in statement.find_comparisons_with_null():
             yield sql_problem(problem, str(node), node.value_location("sql"))
 
 
@@ -158,12 +161,10 @@ def _is_variable(location: Location) -> bool:
         return True
 
 
-def _sql_nodes(pipeline: Pipeline) -> Iterator[Node]:
-    return (node for node in pipeline.transforms if isinstance(getattr(node.options, "sql", None), str))
-
-
-def _sql(node: Node) -> str:
-    return str(getattr(node.options, "sql", ""))
+def _statements(pipeline: Pipeline) -> Iterator[tuple[Node, Statement]]:
+    for node in pipeline.transforms:
+        if isinstance(node.options, SqlOptions) and (statement := node.options.statement) is not None:
+            yield node, statement
 
 
 _CHECKS: tuple[Callable[[Pipeline], Iterator[Problem]], ...] = (

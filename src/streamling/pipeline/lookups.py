@@ -14,7 +14,7 @@ from streamling.pipeline.references import sql_problem
 from streamling.pipeline.validation_errors import problem_at
 
 if TYPE_CHECKING:
-    from streamling.sql.lookups import Lookup
+    from streamling.sql.statement import Lookup
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from streamling.pipeline.labels import Labels
 
 if TYPE_CHECKING:
     from streamling.pipeline.config import AppConfig
-    from streamling.sql.lookups import Lookup
+    from streamling.sql.statement import Lookup, Statement
 
 
 class Options(BaseModel):
@@ -112,6 +112,22 @@ class ParallelOptions(NodeOptions):
         return self.parallelism or 1
 
 
+class SqlOptions(NodeOptions):
+    """Mix-in for nodes whose SQL says what they read."""
+
+    @property
+    def statement(self) -> Statement | None:
+        """The SQL, parsed when it is first asked for. Raises `InvalidSql`: the parser of the pipeline file reports it
+        with its location."""
+        raise NotImplementedError
+
+    def upstreams(self) -> Sequence[str]:
+        return () if self.statement is None else tuple(self.statement.nodes)
+
+    def mention_of(self, upstream: str) -> tuple[str, int]:
+        return "sql", 0 if self.statement is None else self.statement.nodes.get(upstream, 0)
+
+
 class BatchOptions(NodeOptions):
     """Mix-in for nodes in front of which rows are collected into batches."""
 
@@ -175,7 +191,7 @@ class SourceOptions(NodeOptions):
     may_delete: ClassVar[bool] = False
 
     @property
-    def runs_as_job(self) -> bool:
+    def supports_job_mode(self) -> bool:
         """Whether the source can run in job mode: it ends, and the pipeline ends with it."""
         return False
 

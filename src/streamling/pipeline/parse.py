@@ -93,8 +93,7 @@ def parse_pipeline(
 ) -> Pipeline:
     """Check the text of a pipeline file; raises `InvalidPipeline` with all errors in it."""
     rules, variables = config or DefaultRules(), variables or Variables()
-    document = expand_variables(load_yaml(text, file), registry, variables)
-    orphans = orphan_problems(document, registry)
+    written = document = expand_variables(load_yaml(text, file), registry, variables)
     if preprocessors:
         document = expand_variables(_preprocess(text, preprocessors, file), registry, variables)
     add_secrets(secrets_in(document.data))  # before any message contains a value
@@ -106,7 +105,7 @@ def parse_pipeline(
     nodes = link(drafts, [] if broken_sections else problems)
     problems += lookup_problems(nodes) if not problems else []
     # An orphan is often the result of another error, such as a misspelt `from`; that one is enough.
-    problems += orphans if not problems else []
+    problems += orphan_problems(written, registry, nodes) if not problems else []
     problems += [problem for node in nodes for problem in label_problems(node)]
     if rules.job_mode:
         problems += job_problems(nodes, registry)

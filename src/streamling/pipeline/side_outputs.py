@@ -21,7 +21,7 @@ def with_side_outputs(
 ) -> Pipeline:
     """``pipeline`` with one node for each source and each of ``ids``, which receives the rows of that source."""
     kinds = {id: _options_class(id, registry) for id in ids}
-    known = _side_outputs(registry)
+    known = _side_outputs(registry) if ids else []  # imports all types of transforms
     attached = [
         Node(
             f"{source.name}.{id}",

@@ -88,11 +88,10 @@ def _references(fields: dict[str, Any]) -> list[str]:
         return [named]
     if not isinstance(sql := fields.get("sql"), str):
         return []
-    from streamling.sql.dialect import parse
-    from streamling.sql.references import node_names
+    from streamling.sql.statement import Statement
 
     try:
-        return node_names(parse(sql))
+        return list(Statement(sql).nodes)
     except StreamlingError:
         return []
 

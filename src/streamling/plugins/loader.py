@@ -59,16 +59,9 @@ def kind_of(operator: object) -> NodeKind:
     )
 
 
-def load_plugins(registry: Registry, path: str | Path | None) -> Registry:
-    """Register everything that is installed and everything in ``path`` (a file or a folder); raises `InvalidPipeline`
-    with everything that could not be loaded."""
-    Plugins(registry, path).load_all()
-    return registry
-
-
 class Plugins:
-    """Plugins that are installed or in ``plugin.path``. Importing a plugin runs its code, so each is imported only when
-    it is used."""
+    """Plugins that are installed or in ``path``, a file or a folder. Importing a plugin runs its code, so each is
+    imported only when it is used."""
 
     def __init__(self, registry: Registry, path: str | Path | None) -> None:
         self._registry = registry

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.builtins import Builtin, builtins
 from streamling.errors import StreamlingError
-from streamling.pipeline.model import NodeKind
+from streamling.pipeline.model import Node, NodeKind
 from streamling.pipeline.node_types import NodeType
 from streamling.pipeline.options import (
     BatchOptions,
@@ -37,16 +37,15 @@ _PLUGIN_FIELDS: Mapping[NodeKind, tuple[type[NodeOptions], ...]] = MappingProxyT
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OperatorType(NodeType):
     """A node type and the class that runs it."""
 
-    #: None when this version cannot run the type yet
-    operator: type[Operator[Any]] | None = None
+    operator: type[Operator[Any]]
 
 
 #: returns the class that runs a type
-Substitute = Callable[[OperatorType], "type[Operator[Any]] | None"]
+Substitute = Callable[[OperatorType], "type[Operator[Any]]"]
 
 
 class Registry:
@@ -81,10 +80,11 @@ class Registry:
             self._types[key] = _load(kind, id, *self._builtins[key])
         return self._types.get(key)
 
-    def operator(self, kind: NodeKind, id: str) -> type[Operator[Any]] | None:
-        """The class that runs the type ``id``; None if there is no such type or this version cannot run it."""
-        found = self.get(kind, id)
-        return None if found is None else self._substitute(found)
+    def operator(self, node: Node) -> type[Operator[Any]]:
+        """Return the class that runs ``node``, whose type has been checked."""
+        found = self.get(node.kind, node.type)
+        assert found is not None, f"{node} has an unknown type"
+        return self._substitute(found)
 
     def substituting(self, substitute: Substitute) -> Registry:
         """The same types, run by the classes that ``substitute`` returns for them, such as sinks that write nothing."""
@@ -138,10 +138,8 @@ def _targets(builtin: Builtin) -> Mapping[NodeKind, Mapping[str, str]]:
 
 
 def _load(kind: NodeKind, id: str, builtin: Builtin, target: str) -> OperatorType:
-    found = builtin.load(target)
-    if issubclass(found, NodeOptions):
-        return OperatorType(id, kind, found)
-    return OperatorType(id, kind, found.Options, operator=found)
+    operator = builtin.load(target)
+    return OperatorType(id, kind, operator.Options, operator=operator)
 
 
 def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:

@@ -1,14 +1,23 @@
-"""The contract of a state backend: a small durable map from strings to JSON, one namespace per application."""
+"""The contract of a state backend: a small durable map from strings to JSON, one namespace per application.
+
+A backend is declared in `Builtin.state_backends` and `Builtin.state_settings`.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, ClassVar, Generic, LiteralString, Protocol, Self, TypeVar
 
 from streamling.errors import StreamlingError
+from streamling.plugins.connections import ConnectionCheck
+from streamling.plugins.shared import SharedResources
+
+SettingsT = TypeVar("SettingsT")
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -32,6 +41,10 @@ class StalePositionError(StreamlingError):
             remedy="run one process per state, or several instances with the Postgres backend; after a restart the "
             f"pipeline continues from offset {stored}",
         )
+
+
+class DamagedStateError(StreamlingError):
+    """The files of the state are damaged, or something else."""
 
 
 class StateBackend(ABC):
@@ -68,10 +81,6 @@ class StateBackend(ABC):
         check_not_older({key: self.get(key) for key in offsets_in(entries)}, entries)
         self.put_many(entries)
 
-    def lock(self, *, exclusive: bool) -> None:  # noqa: B027 - most backends have nothing to do
-        """Lock the entries until `close`: against all other processes if ``exclusive``, otherwise against those that
-        lock them exclusively. Backends whose entries cannot be shared between processes do nothing."""
-
     @abstractmethod
     def clear(self) -> None:
         """Remove everything in this namespace."""
@@ -106,6 +115,93 @@ class StateBackend(ABC):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class StateStore(ABC, Generic[SettingsT]):
+    """The place of one application's state: finds, opens and locks it. Creating one contacts nothing."""
+
+    #: whether the state outlives the process
+    is_durable: ClassVar[bool] = True
+
+    def __init__(
+        self, application_id: str, settings: SettingsT, *, shutdown_budget: float, shared: SharedResources
+    ) -> None:
+        """``settings`` is the block of ``state_backend`` for this type, None if it has none."""
+        self.application_id = application_id
+        self.settings = settings
+        self.shutdown_budget = shutdown_budget
+        self.shared = shared
+
+    @property
+    @abstractmethod
+    def location(self) -> str:
+        """The place, for people and without secrets."""
+
+    @abstractmethod
+    def find(self) -> StateBackend | None:
+        """Open the state if it exists; create nothing."""
+
+    @abstractmethod
+    def open(self) -> StateBackend:
+        """Open the state; create it if it does not exist."""
+
+    def locked(self) -> AbstractContextManager[None]:
+        """Lock the state against all other processes while the block runs."""
+        return nullcontext()
+
+    @contextmanager
+    def owned(self, *, exclusive: bool) -> Iterator[StateBackend]:
+        """Open and lock the state while the block runs: against all other processes if ``exclusive``, otherwise
+        against those that lock it exclusively. A state that processes cannot share is always locked exclusively."""
+        with self.locked(), self.open() as state:
+            yield state
+
+    def connection(self) -> ConnectionCheck | None:
+        """How to check that the state can be used; None if nothing can fail."""
+        return None
+
+    def files(self) -> Sequence[Path]:
+        """The existing files of the state, which may be moved aside when they are damaged; the main one first."""
+        return ()
+
+    @abstractmethod
+    def database(self, prefix: str, tables: Mapping[LiteralString, LiteralString]) -> SqlDatabase:
+        """Lock the state exclusively and open the database that contains it, with these ``tables``: column definitions
+        by name, to which ``prefix`` is added. ``{serial}`` stands for the type of a generated primary key. Tables that
+        do not exist are created."""
+
+    def describe_entries(self) -> str | None:
+        """Return the number of entries, for people; None if the state does not exist."""
+        if (state := self.find()) is None:
+            return None
+        with state:
+            count = len(state.items())
+        return "1 entry" if count == 1 else f"{count} entries"
+
+
+#: runs a statement and returns its rows: ``%s`` stands for a value, ``{name}`` for a table
+Execute = Callable[[LiteralString, Sequence[Any]], list[tuple[Any, ...]]]
+
+#: writes the one row of the table ``check``, to see whether that is possible
+CHECK_TABLE: Mapping[LiteralString, LiteralString] = {"check": "id INTEGER PRIMARY KEY, at TEXT NOT NULL"}
+CHECK_STATEMENT: LiteralString = (
+    "INSERT INTO {check} (id, at) VALUES (1, %s) ON CONFLICT (id) DO UPDATE SET at = excluded.at"
+)
+
+
+class SqlDatabase(Protocol):
+    """A few tables next to a state."""
+
+    def transaction(self) -> AbstractContextManager[Execute]:
+        """A transaction that is durable when the block has ended; rolled back if the block raises."""
+
+    def reading(self) -> AbstractContextManager[Execute]:
+        """A transaction that only reads."""
+
+    def check_writable(self) -> None:
+        """Raise if nothing can be stored now."""
+
+    def close(self) -> None: ...
 
 
 def offsets_in(entries: Mapping[str, Any]) -> list[str]:

@@ -2,10 +2,4 @@
 
 from streamling.builtins import Builtin
 
-BUILTIN = Builtin(
-    __name__,
-    config="config:ServeConfig",
-    metrics="metrics:METRICS",
-    java="java",
-    java_package="kafka",  # which every server has: see `warm_spark.start_spark`
-)
+BUILTIN = Builtin(__name__, config="config:ServeConfig", metrics="metrics:METRICS")

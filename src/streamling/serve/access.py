@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from streamling.errors import StreamlingError
 from streamling.redaction import add_secrets
-from streamling.serve.config import Role, Serve, Token
+from streamling.serve.config import Role, ServeSettings, TokenSettings
 
 _ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
 
@@ -48,7 +48,7 @@ class Access:
     digests: Mapping[bytes, Principal]
 
     @classmethod
-    def of(cls, settings: Serve) -> Access:
+    def of(cls, settings: ServeSettings) -> Access:
         """Read the tokens; raises if one is incomplete, or if there are none and other machines can reach the API."""
         host = settings.listen.rpartition(":")[0]
         if not settings.tokens and not is_loopback(host):
@@ -76,7 +76,7 @@ class Access:
         return found[0] if found else None
 
 
-def _digest(name: str, token: Token) -> bytes:
+def _digest(name: str, token: TokenSettings) -> bytes:
     given = [each for each in (token.value, token.file, token.sha256) if each is not None]
     if len(given) != 1:
         raise StreamlingError.user(
@@ -94,7 +94,7 @@ def _digest(name: str, token: Token) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _read(name: str, token: Token) -> str:
+def _read(name: str, token: TokenSettings) -> str:
     assert token.file is not None
     try:
         return token.file.read_text(encoding="utf-8").strip()
@@ -113,7 +113,7 @@ def is_loopback(host: str) -> bool:
 class RateLimit:
     """At most `serve.requests_per_minute` for each principal, spent evenly after a burst of a tenth of them."""
 
-    def __init__(self, settings: Serve, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, settings: ServeSettings, now: Callable[[], float] = time.monotonic) -> None:
         self._per_second = settings.requests_per_minute / 60
         self._burst = max(10.0, settings.requests_per_minute / 10)
         self._now = now

@@ -13,16 +13,15 @@ from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from streamling import __version__
 from streamling.redaction import add_secrets
-from streamling.serve.admin.previews import MOST_ROWS, MOST_SECONDS, PreviewLimits
 from streamling.serve.api_access import Admin, GlobalAdmin, Operator, Viewer
 from streamling.serve.api_errors import add_error_handlers
 from streamling.serve.api_pipelines import pipeline_routes
 from streamling.serve.console import mount_console
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
-from streamling.serve.model import NAME_RULES, PipelineKey, Specification
+from streamling.serve.model import NAME_RULES, PipelineBody, PipelineKey
 from streamling.serve.observation import add_observation_routes
-from streamling.serve.preview import DefinitionPreviews
+from streamling.serve.previews import MOST_ROWS, MOST_SECONDS, DefinitionPreviews, PreviewLimits
 from streamling.serve.schemas import (
     AccessObject,
     AuditList,
@@ -86,7 +85,7 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
     @router.post("/validate", tags=["pipelines"])
     async def validate(principal: Operator, body: Annotated[DefinitionBody, Body()]) -> Verdict:
         """Check a definition without creating a pipeline."""
-        wanted = Specification(definition=body.definition, config=body.config)
+        wanted = PipelineBody(definition=body.definition, config=body.config)
         problems = await slow.run(principal, partial(control.problems, wanted))
         return Verdict(is_valid=not problems, problems=problems)
 

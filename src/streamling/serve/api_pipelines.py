@@ -16,9 +16,9 @@ from streamling.serve.catalogue import Actor
 from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.lifecycle import State
-from streamling.serve.model import PipelineKey, PipelineRecord, StateOnDelete
+from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord, StateOnDelete
 from streamling.serve.paging import page_of
-from streamling.serve.schemas import NewPipeline, PipelineBody, PipelineList, PipelineObject
+from streamling.serve.schemas import NewPipeline, PipelineList, PipelineObject
 from streamling.serve.slow_calls import SlowCalls
 
 #: how long a request for a checkpoint waits
@@ -73,8 +73,8 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
                 raise Refused(
                     "exists", f"the pipeline '{key}' already exists", "use PUT to replace it, or another name"
                 )
-            control.check(key, body.specification())
-            return answer(response, catalogue.create(key, body.specification(), Actor(principal.name)))
+            control.check(key, body)
+            return answer(response, catalogue.create(key, body, Actor(principal.name)))
 
         return await slow.run(principal, create)
 
@@ -100,12 +100,12 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
                 "a change needs the version it is based on",
                 "send If-Match with the ETag of the version that you have read, or If-None-Match: * to create",
             )
-        key, wanted = PipelineKey.checked(*key), body.specification()
+        key = PipelineKey.checked(*key)
 
         def put() -> PipelineObject:
-            control.check(key, wanted)
+            control.check(key, body)
             exists = key in catalogue.records()
-            record = catalogue.put(key, wanted, Actor(principal.name), etag=if_match, only_create=if_match is None)
+            record = catalogue.put(key, body, Actor(principal.name), etag=if_match, only_create=if_match is None)
             response.status_code = 200 if exists else 201
             return answer(response, record)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import LiteralString
 
-from streamling.serve.database import Database, Execute
+from streamling.plugins.state_backend import Execute, SqlDatabase
 from streamling.serve.model import PipelineKey
 
 #: entries that are kept
@@ -29,7 +29,7 @@ class AuditEntry:
 class AuditLog:
     """The entries, in the database of the catalogue."""
 
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+    def __init__(self, database: SqlDatabase, now: Callable[[], datetime]) -> None:
         self._database = database
         self._now = now
 

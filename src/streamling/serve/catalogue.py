@@ -10,19 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from secrets import token_hex
-from typing import Any
+from typing import Any, Final, LiteralString
 
+from streamling.engine.state.store import state_store
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
+from streamling.plugins.state_backend import Execute, SqlDatabase
 from streamling.serve.audit import AuditLog
-from streamling.serve.database import Database, Execute
 from streamling.serve.errors import Refused
 from streamling.serve.model import (
     DesiredState,
     ManagedBy,
+    PipelineBody,
     PipelineKey,
     PipelineRecord,
-    Specification,
     StateOnDelete,
 )
 from streamling.serve.preconditions import (
@@ -37,6 +38,19 @@ from streamling.serve.preconditions import (
 
 #: fields of a specification whose change replaces a running pipeline
 _REPLACING = ("definition", "config", "size", "isolation")
+#: the owner of the catalogue in locks of the state backend: one server at a time uses it
+_OWNER: Final = "streamling.serve"
+_TABLES: Final[Mapping[LiteralString, LiteralString]] = {
+    "pipelines": "namespace TEXT, name TEXT, generation BIGINT NOT NULL, data TEXT NOT NULL, "
+    "PRIMARY KEY (namespace, name)",
+    "audit": "id {serial}, at TEXT NOT NULL, actor TEXT NOT NULL, action TEXT NOT NULL, namespace TEXT NOT NULL, "
+    "name TEXT NOT NULL, generation BIGINT, detail TEXT NOT NULL",
+}
+
+
+def open_database(config: AppConfig) -> SqlDatabase:
+    """The tables of a catalogue, next to the states of the pipelines."""
+    return state_store(config.model_copy(update={"application_id": _OWNER})).database("serve", _TABLES)
 
 
 @dataclass(frozen=True)
@@ -51,7 +65,7 @@ class Catalogue:
     """The records, in memory and in the database. All methods may be called from any thread; those that read never
     wait for the database."""
 
-    def __init__(self, database: Database, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, database: SqlDatabase, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._database = database
         self._now = now
         self.audit = AuditLog(database, now)
@@ -82,21 +96,21 @@ class Catalogue:
     # ── changes ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def create(
-        self, key: PipelineKey, wanted: Specification, actor: Actor, problem: str | None = None
+        self, key: PipelineKey, wanted: PipelineBody, actor: Actor, problem: str | None = None
     ) -> PipelineRecord:
         """Add a pipeline; refused if there is one with this name."""
 
         def create(before: PipelineRecord | None) -> PipelineRecord:
             if before is not None:
                 raise exists_error(before)
-            return self._new(key, wanted, actor, problem)
+            return PipelineRecord.first(key, wanted, self._now(), actor.managed_by, problem)
 
         return self._change(key, "create", actor, create)
 
     def put(
         self,
         key: PipelineKey,
-        wanted: Specification,
+        wanted: PipelineBody,
         actor: Actor,
         *,
         etag: str | None = None,
@@ -113,7 +127,7 @@ class Catalogue:
                 )
             check_etag(before, key, etag)
             if before is None:
-                return self._new(key, wanted, actor, problem)
+                return PipelineRecord.first(key, wanted, self._now(), actor.managed_by, problem)
             check_changeable(before, actor.managed_by)
             return self._replaced(before, wanted, problem)
 
@@ -218,22 +232,7 @@ class Catalogue:
 
     # ── records ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _new(self, key: PipelineKey, wanted: Specification, actor: Actor, problem: str | None) -> PipelineRecord:
-        now = self._now()
-        return PipelineRecord(
-            **wanted.model_dump(),
-            namespace=key.namespace,
-            name=key.name,
-            uid=token_hex(4),
-            managed_by=actor.managed_by,
-            generation=1,
-            revision=1,
-            created_at=now,
-            updated_at=now,
-            problem=problem,
-        )
-
-    def _replaced(self, before: PipelineRecord, wanted: Specification, problem: str | None) -> PipelineRecord:
+    def _replaced(self, before: PipelineRecord, wanted: PipelineBody, problem: str | None) -> PipelineRecord:
         changed = wanted.model_dump() | {"problem": problem}
         if all(getattr(before, name) == value for name, value in changed.items()):
             return before

@@ -14,7 +14,7 @@ from streamling.pipeline.config.values import folded
 Role = Annotated[Literal["viewer", "operator", "admin"], folded("viewer", "operator", "admin")]
 
 
-class Token(Section):
+class TokenSettings(Section):
     """A bearer token of the API; exactly one of ``value``, ``file`` and ``sha256``."""
 
     value: SecretStr | None = Field(
@@ -33,7 +33,7 @@ class Token(Section):
     namespaces: values.Names = Field(default=("*",), description="Namespaces that the token may use; `*` means all.")
 
 
-class Serve(Section):
+class ServeSettings(Section):
     """`streamling serve`."""
 
     listen: str = Field(
@@ -58,10 +58,10 @@ class Serve(Section):
         description="Most requests of one token at a time that wait for pipelines, sources or the database: "
         "checkpoints, validations, previews, changes. Further ones are answered with 429.",
     )
-    tokens: dict[str, Token] = Field(default={}, description="Tokens of the API by the name of their owner.")
+    tokens: dict[str, TokenSettings] = Field(default={}, description="Tokens of the API by the name of their owner.")
 
 
 class ServeConfig(CoreConfig):
     """What the server adds to the configuration."""
 
-    serve: Serve = Field(default=Serve())
+    serve: ServeSettings = Field(default=ServeSettings())

@@ -13,17 +13,17 @@ from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.observe.telemetry.log_book import LogBook
 from streamling.pipeline.secrets.store import SecretStore
 from streamling.redaction import MASK
-from streamling.serve.applications import Applications
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.fleet_metrics import ObservedPipeline, fleet_exposition
+from streamling.serve.launchers import Launchers
 from streamling.serve.lifecycle import State
 from streamling.serve.masking import masked_text, masked_values
-from streamling.serve.model import PipelineKey, PipelineRecord, Specification
+from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord
 from streamling.serve.problems import problem_objects
 from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
-from streamling.serve.runtime import PipelineSpec
+from streamling.serve.runtime import Preview
 from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary, ProblemObject
 from streamling.serve.stored_topology import stored_topology
 
@@ -38,37 +38,33 @@ class ControlPlane:
         self,
         catalogue: Catalogue,
         reconciler: Reconciler,
-        applications: Applications,
+        launchers: Launchers,
         logs: LogBook,
     ) -> None:
         self.catalogue = catalogue
         self.logs = logs
         self._reconciler = reconciler
-        self._applications = applications
+        self._launchers = launchers
         self._rates = RowRates()
 
     @property
     def secrets(self) -> SecretStore:
-        return self._applications.secrets
+        return self._launchers.secrets
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def check(self, key: PipelineKey, wanted: Specification) -> None:
-        """Raise `InvalidDefinition` if the definition or its settings are invalid."""
-        self.check_spec(PipelineSpec(key, wanted.definition, wanted.config, wanted.size))
-
-    def check_spec(self, spec: PipelineSpec) -> None:
+    def check(self, key: PipelineKey, wanted: PipelineBody, preview: Preview | None = None) -> None:
         """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
         its columns now is not an error: it may be available when the pipeline starts."""
-        if problems := self._problems(spec):
-            raise InvalidDefinition(problem_objects(problems, spec.definition))
+        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview):
+            raise InvalidDefinition(problem_objects(problems, wanted.definition))
 
-    def _problems(self, spec: PipelineSpec) -> list[Problem]:
-        if MASK in spec.definition or MASK in str(spec.config):
+    def _problems(self, record: PipelineRecord, preview: Preview | None) -> list[Problem]:
+        if MASK in record.definition or MASK in str(record.config):
             message = f"the definition contains {MASK}, which stands for a secret that was masked in a response"
             return [Problem(message, remedy="write the value, or better ${secret:NAME}")]
         try:
-            self._applications.check(spec)
+            self._launchers.check(record, preview)
         except InvalidPipeline as error:
             return error.problems
         except StreamlingError as error:
@@ -76,7 +72,7 @@ class ControlPlane:
                 return [Problem(error.with_causes, remedy=error.remedy)]
         return []
 
-    def problems(self, wanted: Specification) -> list[ProblemObject]:
+    def problems(self, wanted: PipelineBody) -> list[ProblemObject]:
         """All problems of a definition."""
         try:
             self.check(PipelineKey("validate", "definition"), wanted)

@@ -15,7 +15,7 @@ from streamling.pipeline.document.loader import load_yaml
 from streamling.redaction import redact
 from streamling.serve.catalogue import Actor, Catalogue
 from streamling.serve.errors import Refused
-from streamling.serve.model import DEFAULT_NAMESPACE, Isolation, PipelineKey, Size, Specification
+from streamling.serve.model import DEFAULT_NAMESPACE, Isolation, PipelineBody, PipelineKey, Size
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _ACTOR = Actor("folder", "dir")
 class _File:
     """A pipeline file, or why it cannot be used."""
 
-    specification: Specification
+    pipeline: PipelineBody
     problem: str | None = None
 
 
@@ -82,7 +82,7 @@ class PipelineFolder:
 
     def _put(self, key: PipelineKey, file: _File) -> None:
         try:
-            self._catalogue.put(key, file.specification, _ACTOR, problem=file.problem)
+            self._catalogue.put(key, file.pipeline, _ACTOR, problem=file.problem)
             self._refused.pop(key, None)
         except Refused as refused:  # the name is used by a pipeline of the API, or its last one is being deleted
             if self._refused.get(key) != str(refused):
@@ -117,7 +117,7 @@ def _read(paths: list[Path]) -> Iterator[tuple[PipelineKey, _File]]:
             problem = (
                 f"the files {by_key[key].name} and {path.name} have the same name '{key.name}'; rename one of them"
             )
-            yield key, _File(Specification(definition=""), problem)
+            yield key, _File(PipelineBody(definition=""), problem)
         else:
             by_key[key] = path
             yield key, _file(path)
@@ -137,18 +137,18 @@ def _file(path: Path) -> _File:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return _File(Specification(definition=""), f"the file {path.name} cannot be read: {error}")
+        return _File(PipelineBody(definition=""), f"the file {path.name} cannot be read: {error}")
     try:
         data = load_yaml(text, path.name).data
     except InvalidPipeline as error:
-        return _File(Specification(definition=text), redact(str(error)))
+        return _File(PipelineBody(definition=text), redact(str(error)))
     options = data if isinstance(data, dict) else {}
     size, isolation = _option(options, "resource_size", Size, "m"), _option(options, "isolation", Isolation, "shared")
     if size is None or isolation is None:
         allowed = f"resource_size: {', '.join(get_args(Size))}; isolation: {', '.join(get_args(Isolation))}"
         problem = f"{path.name}: resource_size or isolation has an unknown value, expected {allowed}"
-        return _File(Specification(definition=text), problem)
-    return _File(Specification(definition=text, size=size, isolation=isolation))
+        return _File(PipelineBody(definition=text), problem)
+    return _File(PipelineBody(definition=text, size=size, isolation=isolation))
 
 
 def _option(options: dict[str, Any], name: str, allowed: Any, default: str) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
+from secrets import token_hex
 from typing import Any, Final, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from streamling.errors import StreamlingError
 
@@ -68,20 +69,22 @@ class PipelineKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-class Specification(BaseModel):
-    """What a client decides about a pipeline."""
+class PipelineBody(BaseModel):
+    """A pipeline as a client wants it."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
-    definition: str
-    config: dict[str, Any] = {}
+    definition: str = Field(description="The pipeline file, as YAML text.")
+    config: dict[str, Any] = Field(default={}, description="Settings for this pipeline only.")
     size: Size = "m"
     isolation: Isolation = "shared"
     desired: DesiredState = "running"
 
 
-class PipelineRecord(Specification):
-    """A pipeline in the catalogue."""
+class PipelineRecord(PipelineBody):
+    """A pipeline in the catalogue, and what a runtime runs."""
+
+    model_config = ConfigDict(extra="ignore")
 
     namespace: str
     name: str
@@ -99,9 +102,42 @@ class PipelineRecord(Specification):
     #: why the file of a folder cannot be used
     problem: str | None = None
 
+    @classmethod
+    def first(
+        cls,
+        key: PipelineKey,
+        wanted: PipelineBody,
+        now: datetime,
+        managed_by: ManagedBy = "api",
+        problem: str | None = None,
+    ) -> Self:
+        """The first version of a pipeline."""
+        return cls(
+            **wanted.model_dump(include=set(PipelineBody.model_fields)),
+            namespace=key.namespace,
+            name=key.name,
+            uid=token_hex(4),
+            managed_by=managed_by,
+            generation=1,
+            revision=1,
+            created_at=now,
+            updated_at=now,
+            problem=problem,
+        )
+
     @property
     def key(self) -> PipelineKey:
         return PipelineKey(self.namespace, self.name)
+
+    @property
+    def file(self) -> str:
+        """What errors call the definition."""
+        return f"{self.name}.yaml"
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the definition may use every environment variable: the operator wrote it."""
+        return self.managed_by == "dir"
 
     @property
     def etag(self) -> str:

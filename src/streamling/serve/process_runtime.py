@@ -15,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from typing import IO, TYPE_CHECKING, Any
 
 from streamling.errors import StreamlingError
@@ -23,8 +24,9 @@ from streamling.observe.telemetry.logging import current_pipeline
 from streamling.observe.telemetry.metrics import Series
 from streamling.observe.terminal.streams import data_output
 from streamling.serve.admin.remote import RemoteAdmin
-from streamling.serve.applications import Applications
-from streamling.serve.runtime import Measures, Phase, PipelineSpec, Report
+from streamling.serve.launchers import Launchers
+from streamling.serve.model import PipelineRecord
+from streamling.serve.runtime import Measures, Phase, Preview, Report
 from streamling.threads import ContextThread
 
 if TYPE_CHECKING:
@@ -39,12 +41,19 @@ _KILL_SECONDS = 5.0
 class ProcessRuntime:
     """The `PipelineRuntime` with one process per pipeline."""
 
-    def __init__(self, applications: Applications) -> None:
-        self._applications = applications
+    def __init__(self, launchers: Launchers) -> None:
+        self._launchers = launchers
         self._handles: set[ProcessHandle] = set()
 
-    def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> ProcessHandle:
-        handle = ProcessHandle(self._applications, spec, on_change, self._handles.discard)
+    def load(
+        self, record: PipelineRecord, on_change: Callable[[], None], preview: Preview | None = None
+    ) -> ProcessHandle:
+        order = {
+            "record": record.model_dump_json(),
+            "preview": None if preview is None else asdict(preview),
+            "server": self._launchers.as_object(),
+        }
+        handle = ProcessHandle(self._launchers, record, order, on_change, self._handles.discard)
         self._handles.add(handle)
         return handle
 
@@ -62,14 +71,15 @@ class ProcessHandle:
 
     def __init__(
         self,
-        applications: Applications,
-        spec: PipelineSpec,
+        launchers: Launchers,
+        record: PipelineRecord,
+        order: dict[str, Any],
         on_change: Callable[[], None],
         on_end: Callable[[ProcessHandle], None],
     ) -> None:
         self._on_change = on_change
         self._on_end = on_end
-        self._budget = applications.config.shutdown_budget_secs
+        self._budget = launchers.config.shutdown_budget_secs
         self._report = Report(Phase.STARTING)
         self._measures = Measures()
         self._counts: RunCounts | None = None
@@ -81,10 +91,10 @@ class ProcessHandle:
         self._asked = 0
         self._killer: threading.Timer | None = None
         self._process, events = _start()
-        self._send({"spec": _as_object(spec), "server": applications.as_object()})
+        self._send(order)
         self._threads = [
-            _in_pipeline(spec, lambda: self._read_events(events), f"reports of {spec.key}"),
-            _in_pipeline(spec, self._read_log, f"log of {spec.key}"),
+            _in_pipeline(record, lambda: self._read_events(events), f"reports of {record.key}"),
+            _in_pipeline(record, self._read_log, f"log of {record.key}"),
         ]
 
     def report(self) -> Report:
@@ -220,10 +230,10 @@ def _start() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
     return process, os.fdopen(reading, "rb")
 
 
-def _in_pipeline(spec: PipelineSpec, target: Callable[[], None], name: str) -> ContextThread:
+def _in_pipeline(record: PipelineRecord, target: Callable[[], None], name: str) -> ContextThread:
     """A thread whose log lines belong to the pipeline."""
     thread = ContextThread(target, name)
-    thread.context.run(current_pipeline.set, str(spec.key))
+    thread.context.run(current_pipeline.set, str(record.key))
     thread.start()
     return thread
 
@@ -243,14 +253,3 @@ def _counts(data: dict[str, Any] | None) -> RunCounts | None:
     if data is None:
         return None
     return RunCounts(Counts(**data["total"]), {name: Counts(**each) for name, each in data["nodes"].items()})
-
-
-def _as_object(spec: PipelineSpec) -> dict[str, Any]:
-    return {
-        "key": list(spec.key),
-        "definition": spec.definition,
-        "config": dict(spec.config),
-        "size": spec.size,
-        "is_trusted": spec.is_trusted,
-        "preview_rows": spec.preview_rows,
-    }

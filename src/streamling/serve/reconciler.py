@@ -17,7 +17,7 @@ from streamling.serve.background import Background
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.lifecycle import LOADED, Action, Actual, State, Wish, decide, next_on_trial, observe
 from streamling.serve.model import Isolation, PipelineKey, PipelineRecord
-from streamling.serve.runtime import Measures, Phase, PipelineHandle, PipelineRuntime, PipelineSpec, Report
+from streamling.serve.runtime import Measures, Phase, PipelineHandle, PipelineRuntime, Report
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ class Reconciler:
         self,
         catalogue: Catalogue,
         runtimes: Mapping[Isolation, PipelineRuntime],
-        delete_state: Callable[[PipelineSpec], None],
+        delete_state: Callable[[PipelineRecord], None],
         *,
         on_ended: Callable[[], None] = lambda: None,
         on_removed: Callable[[PipelineKey], None] = lambda key: None,
@@ -190,7 +190,7 @@ class Reconciler:
             return
         action, entry.actual = decide(_wish(record), entry.actual, now, may_start)
         if action is Action.LOAD and record is not None:
-            entry.handle = self._runtimes[record.isolation].load(spec_of(record), self.wake)
+            entry.handle = self._runtimes[record.isolation].load(record, self.wake)
         elif action is Action.UNLOAD and entry.handle is not None:
             entry.handle.unload()
         elif action is Action.REMOVE:
@@ -213,7 +213,7 @@ class Reconciler:
         try:
             if record is not None:
                 if record.deleting == "delete":
-                    self._delete_state(spec_of(record))
+                    self._delete_state(record)
                 self._catalogue.remove(key)
         except Exception as error:
             text = redact(
@@ -233,13 +233,6 @@ class Reconciler:
         entry.actual = entry.actual.moved(State.PENDING, self._clock())
         entry.is_removing = False
         self.wake()
-
-
-def spec_of(record: PipelineRecord) -> PipelineSpec:
-    """What a runtime needs of a record."""
-    return PipelineSpec(
-        record.key, record.definition, record.config, record.size, is_trusted=record.managed_by == "dir"
-    )
 
 
 def _wish(record: PipelineRecord | None) -> Wish:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from streamling.observe.rate_history import RunCounts
-from streamling.serve.model import PipelineKey, Size
+from streamling.serve.model import PipelineRecord
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,17 +31,13 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True)
-class PipelineSpec:
-    """Everything a runtime needs to run a pipeline."""
+class Preview:
+    """How a pipeline is previewed: without its sinks, and without changing anything."""
 
-    key: PipelineKey
-    definition: str
-    config: Mapping[str, Any] = field(default_factory=dict)
-    size: Size = "m"
-    #: whether the definition may use every environment variable: the operator wrote it
-    is_trusted: bool = False
-    #: rows of every node that a preview keeps; None: not a preview
-    preview_rows: int | None = None
+    #: rows of every node that are kept; None: as many as the configuration says
+    rows: int | None
+    #: Spark packages that it needs
+    spark_packages: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -124,7 +120,9 @@ class PipelineHandle(Protocol):
 class PipelineRuntime(Protocol):
     """Runs pipelines."""
 
-    def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> PipelineHandle:
+    def load(
+        self, record: PipelineRecord, on_change: Callable[[], None], preview: Preview | None = None
+    ) -> PipelineHandle:
         """Start a pipeline and return immediately, before it has been checked. ``on_change`` is called from any thread
         after each change of its report and must not block."""
 

@@ -9,30 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from streamling.serve.config import Role
 from streamling.serve.lifecycle import State
-from streamling.serve.model import DEFAULT_NAMESPACE, DesiredState, Isolation, ManagedBy, Size, Specification
+from streamling.serve.model import DEFAULT_NAMESPACE, DesiredState, Isolation, ManagedBy, PipelineBody, Size
 
 
 class _Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
-
-
-class PipelineBody(_Body):
-    """A pipeline as a client wants it."""
-
-    definition: str = Field(description="The pipeline file, as YAML text.")
-    config: dict[str, Any] = Field(default={}, description="Settings for this pipeline only.")
-    size: Size = "m"
-    isolation: Isolation = "shared"
-    desired: DesiredState = "running"
-
-    def specification(self) -> Specification:
-        return Specification(
-            definition=self.definition,
-            config=self.config,
-            size=self.size,
-            isolation=self.isolation,
-            desired=self.desired,
-        )
 
 
 class NewPipeline(PipelineBody):

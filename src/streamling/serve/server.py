@@ -18,18 +18,16 @@ from streamling.observe.telemetry.log_book import LogBook
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.secrets.store import SecretStore
 from streamling.serve.access import Access, RateLimit, is_loopback
-from streamling.serve.applications import Applications
-from streamling.serve.catalogue import Catalogue
-from streamling.serve.config import Serve, ServeConfig
+from streamling.serve.catalogue import Catalogue, open_database
+from streamling.serve.config import ServeConfig, ServeSettings
 from streamling.serve.control import ControlPlane
-from streamling.serve.database import Database, open_database
 from streamling.serve.folder import PipelineFolder
 from streamling.serve.garbage import GarbageCollection
+from streamling.serve.launchers import Launchers
 from streamling.serve.process_runtime import ProcessRuntime
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.shared_runtime import SharedRuntime
-from streamling.serve.stored_state import delete_state
-from streamling.serve.warm_spark import WarmSpark, start_spark
+from streamling.serve.warm_spark import WarmSpark, start_shared_spark
 from streamling.serve.writability import Writability
 
 if TYPE_CHECKING:
@@ -58,27 +56,27 @@ class Server:
         access = Access.of(settings)
         self._socket = _listening(settings.listen)
         self._stopping = threading.Event()
-        self._database: Database = open_database(config)
+        self._database = open_database(config)
         self._writability = Writability(self._database)
         catalogue = Catalogue(self._database)
         self._folder = None if settings.dir is None else PipelineFolder(settings.dir, catalogue)
         self.logs = LogBook()
         logging.getLogger("streamling").addHandler(self.logs)
-        applications = Applications(config, config_name, cwd, env, SecretStore.of(config, env))
-        self._spark = WarmSpark(lambda: start_spark(config, debug=debug))
-        self._processes = ProcessRuntime(applications)
-        self._shared = SharedRuntime(applications, self._spark)
+        launchers = Launchers(config, config_name, cwd, env, SecretStore.of(config, env))
+        self._spark = WarmSpark(lambda: start_shared_spark(config, debug=debug))
+        self._processes = ProcessRuntime(launchers)
+        self._shared = SharedRuntime(launchers, self._spark)
         self._garbage = GarbageCollection()
         self._reconciler = Reconciler(
             catalogue,
             {"shared": self._shared, "process": self._processes},
-            partial(delete_state, applications, self._spark.session),
+            partial(launchers.delete_state, self._spark.session),
             on_ended=self._garbage.request,
             on_removed=lambda key: self.logs.retire(str(key)),
         )
         catalogue.on_change = self._reconciler.wake
-        control = ControlPlane(catalogue, self._reconciler, applications, self.logs)
-        self._api = self._create_api(control, applications, access, settings)
+        control = ControlPlane(catalogue, self._reconciler, launchers, self.logs)
+        self._api = self._create_api(control, launchers, access, settings)
         self._api_thread = threading.Thread(target=self._serve, name="api", daemon=True)
         self._has_started = False
         self._recording = ExitStack()
@@ -142,18 +140,18 @@ class Server:
         self._spark.kill()
 
     def _create_api(
-        self, control: ControlPlane, applications: Applications, access: Access, settings: Serve
+        self, control: ControlPlane, launchers: Launchers, access: Access, settings: ServeSettings
     ) -> uvicorn.Server:
         # while the JVM starts: takes half a second
         from streamling.serve.admin.guard import LOOPBACK
         from streamling.serve.admin.server import create_server
         from streamling.serve.api import create_api
         from streamling.serve.guard import guarded
-        from streamling.serve.preview import DefinitionPreviews
+        from streamling.serve.previews import DefinitionPreviews
         from streamling.serve.refusals import Refusals, recording
         from streamling.serve.slow_calls import SlowCalls
 
-        previews = DefinitionPreviews(control, applications, self._processes)
+        previews = DefinitionPreviews(control, launchers, self._processes)
         hosts = frozenset((*LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
         slow = SlowCalls(settings.concurrent_slow_requests)
         api = create_api(control, previews, self.unready_reason, self.is_stopping, slow)

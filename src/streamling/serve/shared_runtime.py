@@ -19,9 +19,10 @@ from streamling.observe.telemetry.logging import current_pipeline
 from streamling.observe.telemetry.metrics import Series
 from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
 from streamling.redaction import redact
-from streamling.serve.applications import Applications
 from streamling.serve.background import Background
-from streamling.serve.runtime import JvmDeath, Measures, Phase, PipelineSpec, Report
+from streamling.serve.launchers import Launchers
+from streamling.serve.model import PipelineRecord
+from streamling.serve.runtime import JvmDeath, Measures, Phase, Preview, Report
 from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
 from streamling.serve.warm_spark import POOL, SharedJvm, WarmSpark
@@ -41,15 +42,17 @@ _DRAINS = 64
 class SharedRuntime:
     """The in-process `PipelineRuntime`."""
 
-    def __init__(self, applications: Applications, spark: WarmSpark) -> None:
-        self.applications = applications
+    def __init__(self, launchers: Launchers, spark: WarmSpark) -> None:
+        self.launchers = launchers
         self.spark = spark
         self.threads = ThreadMeter()
         self.starts = Background(_STARTS)
         self.drains = Background(_DRAINS)
 
-    def load(self, spec: PipelineSpec, on_change: Callable[[], None]) -> SharedHandle:
-        return SharedHandle(self, spec, on_change)
+    def load(
+        self, record: PipelineRecord, on_change: Callable[[], None], preview: Preview | None = None
+    ) -> SharedHandle:
+        return SharedHandle(self, record, on_change, preview)
 
     def close(self) -> None:
         self.spark.stop()
@@ -79,9 +82,16 @@ class _Unloaded(Exception):
 class SharedHandle:
     """One pipeline on threads of this process."""
 
-    def __init__(self, runtime: SharedRuntime, spec: PipelineSpec, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        runtime: SharedRuntime,
+        record: PipelineRecord,
+        on_change: Callable[[], None],
+        preview: Preview | None,
+    ) -> None:
         self._runtime = runtime
-        self._spec = spec
+        self._record = record
+        self._preview = preview
         self._on_change = on_change
         self._lock = threading.Lock()
         self._resources = ExitStack()
@@ -97,8 +107,8 @@ class SharedHandle:
         self._unloaded = threading.Event()
         self._has_session = self._has_started = self._has_finished = self._is_draining = self._has_lost_jvm = False
         self._context = contextvars.copy_context()
-        self._context.run(current_pipeline.set, str(spec.key))
-        runtime.starts.run(self._start, f"start {spec.key}", self._context)
+        self._context.run(current_pipeline.set, str(record.key))
+        runtime.starts.run(self._start, f"start {record.key}", self._context)
 
     # ── what the reconciler asks ────────────────────────────────────────────────────────────────────────────
 
@@ -129,7 +139,7 @@ class SharedHandle:
         if run is None:
             return Measures()
         status = run.status()
-        costs = self._runtime.threads.costs(str(self._spec.key))
+        costs = self._runtime.threads.costs(str(self._record.key))
         return Measures(
             rows=run.rows_written(),
             rows_out=status.rows_out,
@@ -186,7 +196,7 @@ class SharedHandle:
         with self._lock:
             has_started = self._has_started
         if has_started:  # a start notices it by itself
-            self._runtime.drains.run(self._fail, f"fail {self._spec.key}", self._context)
+            self._runtime.drains.run(self._fail, f"fail {self._record.key}", self._context)
 
     def _fail(self) -> None:
         assert self._run is not None
@@ -221,35 +231,29 @@ class SharedHandle:
 
         from streamling.serve.admin.routes import reading_routes
 
-        spec, runtime = self._spec, self._runtime
-        app = runtime.applications.of(spec)
-        pipeline = runtime.applications.pipeline(app, spec)
+        record, runtime = self._record, self._runtime
+        launcher = runtime.launchers.of(record, self._preview)
+        pipeline = launcher.parse(record.definition, record.file)
         self._check_wanted()
-        is_preview = spec.preview_rows is not None
-        state = self._resources.enter_context(app.state(pipeline, in_memory=is_preview))
-        pool = str(spec.key)
-        run = app.run(
+        state = self._resources.enter_context(launcher.state(pipeline))
+        run = launcher.run(
             pipeline,
             state,
-            count_in_spark=is_reported(app.config, None),
-            spark_settings={POOL: pool},
-            read_only=is_preview,
+            count_in_spark=is_reported(launcher.config, None),
+            spark_settings={POOL: str(record.key)},
         )
-        run.check_without_spark()
+        launcher.build(run, self._session)
         self._check_wanted()
-        session = self._session()
-        runtime.spark.add_pool(session, pool, SIZES[spec.size].weight)
-        self._resources.callback(runtime.spark.remove_pool, session, pool)
-        run.analyse(session)
-        self._check_wanted()
-        if not is_preview:
-            self._resources.enter_context(reporting_metrics(run.metrics, app.config, None, os.environ))
+        assert self._jvm is not None
+        session = self._jvm.runtime.session()
+        if not launcher.is_preview:
+            self._resources.enter_context(reporting_metrics(run.metrics, launcher.config, None, os.environ))
         run.on_finish(self._finish)
         self._run = run
         self._observed = ObservedRun(
             run,
-            name=spec.key.name,
-            application_id=spec.key.application_id,
+            name=record.key.name,
+            application_id=record.key.application_id,
             jvm_megabytes=lambda: jvm_megabytes(session),
         )
         self._routes = Router(reading_routes(self._observed))
@@ -257,10 +261,14 @@ class SharedHandle:
         return run
 
     def _session(self) -> SparkSession:
-        self._jvm = self._runtime.spark.jvm()
+        self._check_wanted()
+        spark, pool = self._runtime.spark, str(self._record.key)
+        self._jvm = spark.jvm()
         self._jvm.join(self)
         session = self._jvm.runtime.session()
         self._has_session = True
+        spark.add_pool(session, pool, SIZES[self._record.size].weight)
+        self._resources.callback(spark.remove_pool, session, pool)
         return session
 
     def _check_wanted(self) -> None:
@@ -276,7 +284,7 @@ class SharedHandle:
             if not self._has_started or self._is_draining:
                 return  # not before the start has ended: it would start what is being closed
             self._is_draining = True
-        self._runtime.drains.run(self._drain, f"drain {self._spec.key}", self._context)
+        self._runtime.drains.run(self._drain, f"drain {self._record.key}", self._context)
 
     def _drain(self) -> None:
         run, error = self._run, None

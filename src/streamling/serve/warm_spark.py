@@ -7,17 +7,18 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamling.engine.launch.spark import start_spark
 from streamling.engine.run.memory import total_memory_mb
 from streamling.errors import StreamlingError
-from streamling.network.policy import NetworkPolicy
 from streamling.pipeline.config import AppConfig
 from streamling.serve.runtime import JvmDeath
+from streamling.spark.java import java_class
 from streamling.spark.jvm.command import DEFAULT_HEAP_MB
 from streamling.spark.jvm.jars import fetched_spark_packages, known_spark_packages
 from streamling.spark.jvm.session import SparkRuntime
-from streamling.spark.own_classes import find_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,31 +26,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POOL = "spark.scheduler.pool"
-#: the name of the pool that contains those of all pipelines; not a valid name of a pipeline
-_POOLS = "pipelines"
 
 
-def start_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
+def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
     """A JVM with every Spark connector: pipelines that come later may need any of them."""
 
-    def start(packages: frozenset[str]) -> SparkRuntime:
-        return SparkRuntime.start(
-            master=config.spark.master,
-            conf={**_defaults(), **config.spark.conf},
-            variables=config.spark.environment,
-            properties=NetworkPolicy.of(config.network).java_properties(),
-            cache_dir=config.cache_dir,
-            spark_packages=packages,
-            debug=debug,
-        )
-
+    start = partial(start_spark, config, conf={**_defaults(), **config.spark.conf}, debug=debug)
     try:
         return start(frozenset(known_spark_packages()))
     except StreamlingError as error:
         fetched = fetched_spark_packages(config.cache_dir)
         log.warning("starting with the Spark connectors in the cache (%s) only: %s", ", ".join(sorted(fetched)), error)
-        if "kafka" not in fetched:  # our pools are part of it
-            log.warning("without the connector kafka, pipelines share the cores equally, whatever their size")
         return start(fetched)
 
 
@@ -141,7 +128,6 @@ class WarmSpark:
         self._start = start
         self._stays_up = stays_up
         self._lock = threading.Lock()
-        self._pools_lock = threading.Lock()
         self._jvm: SharedJvm | None = self._started()
 
     def jvm(self) -> SharedJvm:
@@ -176,34 +162,15 @@ class WarmSpark:
         jvm = self._jvm
         return jvm is not None and jvm.runtime.alive() and jvm.runtime.is_ready()
 
-    def add_pool(self, session: SparkSession, name: str, weight: int) -> None:
+    @staticmethod
+    def add_pool(session: SparkSession, name: str, weight: int) -> None:
         """A pool with this weight, instead of one with the same name."""
-        pool_class = find_class(session, "PipelinePool")
-        with self._pools_lock:
-            self._remove_pool(session, name)
-            if pool_class is not None:
-                self._pools(session).addSchedulable(pool_class(name, weight))
-            # without our classes, Spark makes equal pools: see `start_spark`
-
-    def remove_pool(self, session: SparkSession, name: str) -> None:
-        """Remove a pool if it exists."""
-        with self._pools_lock:
-            self._remove_pool(session, name)
-
-    def _remove_pool(self, session: SparkSession, name: str) -> None:
-        root = _root_pool(session)
-        if (pool := root.getSchedulableByName(name)) is not None:
-            pool.parent().removeSchedulable(pool)
+        _pools(session).add(session.sparkContext._jsc.sc(), name, weight)
 
     @staticmethod
-    def _pools(session: SparkSession) -> Any:
-        """The parent of the pools of all pipelines. Spark finds a pool by its name, wherever it is."""
-        jvm: Any = session._jvm
-        root = _root_pool(session)
-        if (pools := root.getSchedulableByName(_POOLS)) is None:
-            pools = jvm.streamling.PipelinePools(_POOLS)
-            root.addSchedulable(pools)
-        return pools
+    def remove_pool(session: SparkSession, name: str) -> None:
+        """Remove a pool if it exists."""
+        _pools(session).remove(session.sparkContext._jsc.sc(), name)
 
     def stop(self) -> None:
         """Stop the JVM."""
@@ -219,6 +186,5 @@ class WarmSpark:
             jvm.runtime.kill()
 
 
-def _root_pool(session: SparkSession) -> Any:
-    context: Any = session.sparkContext._jsc
-    return context.sc().taskScheduler().rootPool()
+def _pools(session: SparkSession) -> Any:
+    return java_class(session._jvm, "streamling.serve.PipelinePools")

@@ -13,18 +13,20 @@ import sys
 import threading
 from contextlib import suppress
 from dataclasses import asdict, replace
+from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
+from streamling.engine.launch.spark import start_spark
 from streamling.observe.telemetry.logging import configure_logging
 from streamling.observe.terminal.streams import safe_streams, stdout_for_data
 from streamling.pipeline.config import AppConfig
-from streamling.serve.applications import Applications
 from streamling.serve.fleet_metrics import MOST_PER_PIPELINE
-from streamling.serve.model import PipelineKey
-from streamling.serve.runtime import Phase, PipelineHandle, PipelineSpec
+from streamling.serve.launchers import Launchers
+from streamling.serve.model import PipelineRecord
+from streamling.serve.runtime import Phase, PipelineHandle, Preview
 from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.sizes import SIZES, SizeLimits
-from streamling.serve.warm_spark import WarmSpark, start_spark
+from streamling.serve.warm_spark import WarmSpark, start_shared_spark
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -44,17 +46,21 @@ class Worker:
         self._writing = threading.Lock()
         self._changed = threading.Event()
         order = json.loads(commands.readline())
-        key = PipelineKey(*order["spec"].pop("key"))
-        spec = PipelineSpec(key, **order["spec"])
-        applications = Applications.of_object(order["server"])
-        config = _sized(applications.config, SIZES[spec.size])
+        record = PipelineRecord.model_validate_json(order["record"])
+        launchers = Launchers.of_object(order["server"])
+        preview = None if order["preview"] is None else Preview(**order["preview"])
+        self._is_preview = preview is not None
+        config = launchers.config
         configure_logging("json", config.log_level)
-        self._spark = WarmSpark(lambda: start_spark(config, debug=False), stays_up=False)
-        self._runtime = SharedRuntime(applications, self._spark)
-        self._is_preview = spec.preview_rows is not None
+        if preview is not None and record.is_trusted:  # of a pipeline file: with Spark as `streamling run` has it
+            start = partial(start_spark, config, frozenset(preview.spark_packages))
+        else:
+            start = partial(start_shared_spark, _sized(config, SIZES[record.size]), debug=False)
         if self._is_preview:
             os.nice(5)  # before the JVM starts: pipelines come first
-        self._handle: PipelineHandle = self._runtime.load(spec, self._changed.set)
+        self._spark = WarmSpark(start, stays_up=False)
+        self._runtime = SharedRuntime(launchers, self._spark)
+        self._handle: PipelineHandle = self._runtime.load(record, self._changed.set, preview)
 
     def run(self) -> None:
         """Report until the pipeline has ended."""

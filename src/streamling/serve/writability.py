@@ -7,7 +7,7 @@ import threading
 import time
 
 from streamling.errors import StreamlingError
-from streamling.serve.database import Database
+from streamling.plugins.state_backend import SqlDatabase
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _WRITE_SECONDS = 1.0
 class Writability:
     """Writes to the database at most every few seconds. May be asked from any thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqlDatabase) -> None:
         self._database = database
         self._lock = threading.Lock()
         self._holds = True

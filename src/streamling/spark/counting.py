@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+from streamling.spark.java import java_class
 
-#: operators with as many rows as their input
-_KEEPING = {"Project", "RepartitionByExpression", "SubqueryAlias", "View"}
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 def row_count() -> Column:
@@ -19,32 +18,20 @@ def row_count() -> Column:
 
 def keeps_rows(taken: DataFrame, made: DataFrame) -> bool:
     """Whether ``made`` has one row for each row of ``taken``: all that its plan does is to compute columns."""
-    below: Any = taken._jdf.queryExecution().analyzed()
-    plan: Any = made._jdf.queryExecution().analyzed()
-    while not plan.fastEquals(below):
-        if plan.nodeName() not in _KEEPING:
-            return False
-        plan = plan.children().head()
-    return True
+    return bool(_plans(taken.sparkSession._jvm).keepsRows(taken._jdf, made._jdf))
 
 
-def shuffled_rows(execution: Any) -> int:
+def shuffled_rows(spark: SparkSession, execution: Any) -> int:
     """Return the number of rows of the last shuffle of a plan that has run, which Spark counts anyway. 0 if the shuffle
     was skipped because there were no rows."""
-    plan = execution.executedPlan()
-    while (name := plan.nodeName()) != "Exchange":
-        if name == "AdaptiveSparkPlan":
-            plan = plan.executedPlan()
-        elif name.endswith("QueryStage"):
-            plan = plan.plan()
-        elif plan.children().isEmpty():
-            return 0
-        else:
-            plan = plan.collectLeaves().head()
-    return int(plan.metrics().apply("shuffleRecordsWritten").value())
+    return int(_plans(spark._jvm).shuffledRows(execution))
 
 
 def report_counts(execution: Any) -> None:
     """Publish the counts of all observations in the plan of a `QueryExecution`. Spark does this at the end of a SQL
     statement, but not for a plan whose rows were requested directly."""
     execution.sparkSession().observationManager().tryComplete(execution)
+
+
+def _plans(jvm: Any) -> Any:
+    return java_class(jvm, "streamling.plan.Plans")

@@ -7,50 +7,28 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamling.spark.java import java_class
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: more rows are faster as a job: Py4j encodes bytes as text
-_MAX_ROWS = 10_000
-#: larger than all rows: they are one batch
-_ONE_BATCH = 1 << 40
 
-
-def is_local(frame: DataFrame) -> bool:
+def needs_no_job(frame: DataFrame) -> bool:
     """Whether it takes no Spark job to compute the rows of ``frame``."""
-    return _local_plan(frame) is not None
+    return bool(_local_rows(frame).isLocal(frame._jdf))
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
     """The rows of ``frame``, without a job if none is needed."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    plan = _local_plan(frame)
-    if plan is None:
+    data = _local_rows(frame).arrow(frame._jdf)
+    if data is None:
         return frame.toArrow()
     schema = to_arrow_schema(frame.schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
-    rows = plan.rows()
-    if rows.isEmpty():
-        return schema.empty_table()
-    batches = _converters(frame).toBatchWithSchemaIterator(
-        rows.iterator(), plan.schema(), _MAX_ROWS, _ONE_BATCH, "UTC", True, False
-    )
-    try:
-        with pa.ipc.open_stream(batches.next()) as stream:
-            return stream.read_all().cast(schema)
-    finally:
-        batches.close()  # in a task, Spark does it; here, nothing would ever free the buffers outside the heap
+    with pa.ipc.open_stream(data) as stream:
+        return stream.read_all().cast(schema)
 
 
-def _local_plan(frame: DataFrame) -> Any:
-    plan = frame._jdf.queryExecution().executedPlan()
-    return plan if plan.nodeName() == "LocalTableScan" and plan.rows().size() <= _MAX_ROWS else None
-
-
-def _converters(frame: DataFrame) -> Any:
-    from py4j.java_gateway import JavaClass
-
-    jvm: Any = frame.sparkSession._jvm
-    # without a call into the JVM for each part of the name
-    object_ = JavaClass("org.apache.spark.sql.execution.arrow.ArrowConverters$", jvm._gateway_client)
-    return getattr(object_, "MODULE$")
+def _local_rows(frame: DataFrame) -> Any:
+    return java_class(frame.sparkSession._jvm, "streamling.plan.LocalRows")

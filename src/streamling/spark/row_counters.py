@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from streamling.spark.counting import row_count
-from streamling.spark.own_classes import find_class
+from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,5 +88,4 @@ class GroupCounter(_CodeCounter):
 
 
 def _counter(frame: DataFrame, *arguments: Any) -> Any | None:
-    counters = find_class(frame.sparkSession, "RowCounter")
-    return None if counters is None else counters.of(frame._jdf, *arguments)
+    return java_class(frame.sparkSession._jvm, "streamling.plan.RowCounter").of(frame._jdf, *arguments)

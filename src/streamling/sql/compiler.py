@@ -1,33 +1,26 @@
-"""Compiles SQL text and the columns of its upstreams to a plan of filters, projections and unions."""
+"""Compiles a query over the columns of its upstreams to a plan of filters, projections and unions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql import lookups, rules
 from streamling.sql.coercion import align_union_types
-from streamling.sql.depth import deep_recursion
-from streamling.sql.dialect import parse, too_deep
 from streamling.sql.expressions import Expressions
 from streamling.sql.inference import common
-from streamling.sql.library.declaration import Function
+from streamling.sql.lookups import split_lookup_condition
 from streamling.sql.names import Relation
 from streamling.sql.plan import ROW, Column, Filter, Plan, Project, Read, UnionAll
-from streamling.sql.problems import InvalidSql, SqlProblem
+from streamling.sql.problems import SqlProblem
 from streamling.sql.projection import find_logical_types, project, with_op
 from streamling.sql.references import is_used, match, table_name
-from streamling.sql.source_text import SourceText
+from streamling.sql.source_text import Compilation
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide.layout import contains_wide
-
-if TYPE_CHECKING:
-    from streamling.sql.source_text import Analyse
 
 #: columns of a node by its declared name; None if they are unknown
 Inputs = Mapping[str, Sequence[Column] | None]
@@ -42,39 +35,20 @@ class Compiled:
     problems: tuple[SqlProblem, ...]
 
 
-def compile_sql(
-    sql: str,
-    inputs: Inputs,
-    *,
-    keep_row: bool = False,
-    functions: Mapping[str, Function] | None = None,
-    analyse: Analyse | None = None,
-) -> Compiled:
-    """Check and rewrite ``sql``. Raises `InvalidSql` if it cannot be parsed or is not supported. If the rows are
-    numbered, ``keep_row`` keeps the number (`ROW`) in the output. ``functions`` are those that plugins add; they take
-    precedence. With ``analyse``, every type that affects the meaning is determined."""
-    query, text = parse(sql), SourceText(sql, functions, analyse)
-    lookups.resolve_table_names(query)
-    compiler = _Compiler(text, inputs)
-    try:
-        with deep_recursion():
-            if refused := rules.check(query, text):
-                raise InvalidSql(refused)
-            relation = compiler.query(query, {})
-    except RecursionError:
-        raise InvalidSql([too_deep(sql)]) from None
-    problems = sorted(dict.fromkeys(compiler.problems), key=lambda problem: (problem.line, problem.column))
+def compile_query(query: exp.Query, inputs: Inputs, compilation: Compilation, *, keep_row: bool) -> Compiled:
+    """Compile a query that has passed the checks."""
+    relation = _Compiler(compilation, inputs).query(query, {})
+    problems = sorted(dict.fromkeys(compilation.problems), key=lambda problem: (problem.line, problem.column))
     plan = relation.plan
     if relation.unseen and not keep_row:
         plan = Project(plan, tuple(quoted(column.name) for column in relation.columns or ()))
     return Compiled(plan, relation.columns, tuple(problems))
 
 
+@dataclass(frozen=True)
 class _Compiler:
-    def __init__(self, text: SourceText, inputs: Inputs) -> None:
-        self.text = text
-        self.inputs = inputs
-        self.problems: list[SqlProblem] = []
+    compilation: Compilation
+    inputs: Inputs
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
         """The relation of a query; ``ctes`` are the names defined by the enclosing WITH."""
@@ -93,23 +67,23 @@ class _Compiler:
             ctes = {**ctes, cte.alias.lower(): self.query(cte.this, ctes)}
             if not is_used(cte, node):
                 message = f"the CTE '{cte.alias}' is never used"
-                self.problems.append(self.text.problem(cte.args["alias"], message, "remove it from the WITH"))
+                self.compilation.report(cte.args["alias"], message, "remove it from the WITH")
         return ctes
 
     def _select(self, node: exp.Select, ctes: Mapping[str, Relation]) -> Relation:
         source = self._from(node.args["from_"].this, ctes)
         if where := node.args.get("where"):
             # rows that the filter drops are not looked up
-            for condition in lookups.split_lookup_condition(where.this):
+            for condition in split_lookup_condition(where.this):
                 source = self._filtered(source, condition)
-        return project(node.expressions, source, self.text, self.problems)
+        return project(node.expressions, source, self.compilation)
 
     def _filtered(self, source: Relation, node: exp.Expr) -> Relation:
-        expressions = Expressions(self.text, source, self.problems)
+        expressions = Expressions(self.compilation, source)
         condition, type_ = expressions.spark(node)
         if type_ not in (None, pa.bool_(), pa.null()):
             message = f"WHERE needs a condition that is true or false, not {type_}"
-            self.problems.append(self.text.problem(node, message))
+            self.compilation.report(node, message)
         source = expressions.with_lookups()
         return replace(source, plan=Filter(source.plan, condition))
 
@@ -128,7 +102,7 @@ class _Compiler:
     def _node(self, node: exp.Table, name: str) -> Relation:
         declared = match(name, self.inputs)
         if declared is None:
-            self.problems.append(self.text.problem(node, f"there is no node '{name}' to read"))
+            self.compilation.report(node, f"there is no node '{name}' to read")
             return Relation(Read(name), None)
         columns = self.inputs[declared]
         if columns is None:
@@ -164,7 +138,7 @@ class _Compiler:
 
     def _typed(self, relation: Relation) -> Relation:
         """With the types that only Spark knows: text with numbers stays text, whatever its expression."""
-        analyse, columns = self.text.analyse, relation.columns or ()
+        analyse, columns = self.compilation.analyse, relation.columns or ()
         if analyse is None or all(column.type is not None for column in columns):
             return relation
         return replace(
@@ -184,12 +158,12 @@ class _Compiler:
                 message = (
                     f"column '{position[0].name}' is {' and '.join(map(str, types))} in the branches of the UNION ALL"
                 )
-                self.problems.append(self.text.problem(branches[0], message, "cast it to one type in every branch"))
+                self.compilation.report(branches[0], message, "cast it to one type in every branch")
 
     def _mismatch(self, branch: exp.Expr, found: Sequence[Column], wanted: Sequence[Column]) -> None:
         count, others = (sum(column.name != OP_COLUMN for column in columns) for columns in (found, wanted))
         message = f"this branch of the UNION ALL has {count} columns, the first has {others}"
-        self.problems.append(self.text.problem(branch, message, "select the same columns in every branch"))
+        self.compilation.report(branch, message, "select the same columns in every branch")
 
 
 def _branches(node: exp.Expr) -> list[exp.Expr]:

@@ -1,7 +1,12 @@
-"""Arithmetic of decimals with up to 38 digits, with DataFusion's result types: exact, or an error at run time.
+"""Decimals with up to 38 digits, with DataFusion's result types: exact, or an error at run time.
 
 Sums and products are Spark's own with the settings of `streamling.spark.jvm.settings`, which keep every digit after the
 point. What Spark computes differently is expressed here.
+
+Before a comparison, Spark converts both sides to one type, and fails if a value does not fit: DECIMAL(38, 0) and
+DECIMAL(38, 18). One side then has more digits before the point, the other one more after it. The latter is rounded to
+the digits of the former, in the direction that does not change the result of the comparison: ``w > f`` for whole ``w``
+is ``w > floor(f)``. Comparisons that fit into 38 digits are left to Spark.
 """
 
 from __future__ import annotations
@@ -11,8 +16,9 @@ import re
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.literals import type_of
+from streamling.sql.fragments import Args, UnsupportedSql, cast_node, fill, finished, type_of
 from streamling.sql.printing import spark_sql
+from streamling.sql.source_text import place_of
 from streamling.types.wide.layout import SPARK_DIGITS
 
 #: maximum digits of integer types
@@ -22,19 +28,11 @@ _NEGATED_EXACTLY = 34
 #: digits that a quotient has after those of the dividend
 _QUOTIENT_DIGITS = 4
 
-#: integers, also as `literals.widen` writes them, and exact decimals; Spark turns those with an exponent into doubles
+#: integers, also as `widen` writes them, and exact decimals; Spark turns those with an exponent into doubles
 _NUMBER = re.compile(r"0*(?:(\d+)L?|(\d*)\.(\d*))", re.ASCII)
 
 #: digits, and how many of them are after the point
 Size = tuple[int, int]
-
-
-class InexactDecimal(Exception):
-    """An expression of decimals without an exact result; message and remedy."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
 
 
 def is_decimal(type_: pa.DataType | None) -> bool:
@@ -101,9 +99,9 @@ def divides_natively(node: exp.Div) -> bool:
 
 
 def _quotient(left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    made = exp.Var(this=_division(left, right))
-    made.meta["arrow"] = _quotient_type(left, right)
-    return made
+    sql = _division(left, right)
+    assert sql is not None, "`divides_natively` is checked before"
+    return finished(sql, _quotient_type(left, right))
 
 
 def _quotient_type(left: exp.Expr, right: exp.Expr) -> pa.DataType:
@@ -161,7 +159,7 @@ def _result(node: exp.Binary, left: Size, right: Size) -> Size:
     (precision, scale), (other, other_scale) = left, right
     if isinstance(node, exp.Mul):
         if scale + other_scale > SPARK_DIGITS:
-            raise InexactDecimal(
+            raise UnsupportedSql(
                 (
                     f"the product has {scale + other_scale} digits after the point, but a DECIMAL has at most "
                     f"{SPARK_DIGITS}"
@@ -203,10 +201,122 @@ def _sized(node: exp.Expr) -> Size:
 
 
 def _cast(node: exp.Expr, type_: pa.DataType) -> exp.Expr:
-    made = exp.Cast(this=node, to=exp.Var(this=f"DECIMAL({type_.precision}, {type_.scale})"))
-    made.meta["arrow"] = type_
-    return made
+    return cast_node(node, f"DECIMAL({type_.precision}, {type_.scale})", type_)
 
 
 def _decimal(precision: int, scale: int) -> pa.DataType:
     return pa.decimal128(min(precision, SPARK_DIGITS), scale)
+
+
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.NullSafeEQ: "IS NOT DISTINCT FROM",
+    exp.NullSafeNEQ: "IS DISTINCT FROM",
+}
+#: the coarse side ``{0}`` compared with the fine side, rounded down ``{1}`` and up ``{2}``, which are the same if it
+#: has no further digits
+_ROUNDED = {
+    "=": "({0} BETWEEN {2} AND {1})",
+    "<>": "({0} NOT BETWEEN {2} AND {1})",
+    ">": "({0} > {1})",
+    ">=": "({0} >= {2})",
+    "<": "({0} < {2})",
+    "<=": "({0} <= {1})",
+    "IS NOT DISTINCT FROM": "({0} <=> {1} AND {0} <=> {2})",
+    "IS DISTINCT FROM": "(NOT ({0} <=> {1} AND {0} <=> {2}))",
+}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def exact_comparison(node: exp.Expr) -> exp.Expr:
+    """``node``, or an equivalent comparison where Spark would fail. Its parts are rewritten and typed."""
+    made: exp.Expr | None = None
+    if type(node) in _SIGNS:
+        made = _rounded(_SIGNS[type(node)], node.this, node.expression)
+    elif isinstance(node, exp.Between):
+        made = _between(node.this, node.args["low"], node.args["high"])
+    elif isinstance(node, exp.In):
+        made = _in(node.this, node.expressions)
+    elif isinstance(node, exp.Case) and node.this:
+        _case(node)
+    if made is None:
+        return node
+    made.meta.update({**place_of(node), "arrow": pa.bool_()})
+    return made
+
+
+def compared(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+    """``left sign right``."""
+    return _rounded(sign, left, right) or fill(f"({{0}} {sign} {{1}})", [left, right], pa.bool_())
+
+
+def fit_together(values: Args) -> bool:
+    """Whether Spark has a type for the digits of all these values, or does not look for a decimal one."""
+    return not _split(values[0], values[1:])[1]
+
+
+def _split(value: exp.Expr, others: Args) -> tuple[Args, Args]:
+    """The others that share a type of 38 digits with ``value`` and each other, and the rest."""
+    sizes = [size(one) for one in (value, *others)]
+    if any(found is None and type_of(one) != pa.null() for one, found in zip((value, *others), sizes, strict=True)):
+        return others, []
+    together: Args = []
+    apart: Args = []
+    common = sizes[0] or (0, 0)
+    for other, found in zip(others, sizes[1:], strict=True):
+        needed = wider(common, found or (0, 0))
+        if needed[0] > SPARK_DIGITS:
+            apart.append(other)
+        else:
+            together.append(other)
+            common = needed
+    return together, apart
+
+
+def _rounded(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr | None:
+    """None if Spark's own comparison has enough digits."""
+    if fit_together([left, right]):
+        return None
+    (_, scale), (_, other_scale) = _size_of(left), _size_of(right)
+    if scale > other_scale:
+        return _rounded(_MIRRORED.get(sign, sign), right, left)
+    floor, ceil = (fill(f"{name}({{0}}, {scale})", [right]) for name in ("floor", "ceil"))
+    return fill(_ROUNDED[sign], [left, floor, ceil], pa.bool_())
+
+
+def _between(value: exp.Expr, low: exp.Expr, high: exp.Expr) -> exp.Expr | None:
+    if fit_together([value, low]) and fit_together([value, high]):
+        return None
+    return fill("({0} AND {1})", [compared(">=", value, low), compared("<=", value, high)])
+
+
+def _in(value: exp.Expr, listed: Args) -> exp.Expr | None:
+    together, apart = _split(value, listed)
+    if not apart:
+        return None
+    tests = [compared("=", value, one) for one in apart]
+    if together:
+        places = ", ".join(f"{{{number}}}" for number in range(1, len(together) + 1))
+        tests.insert(0, fill(f"{{0}} IN ({places})", [value, *together]))
+    return fill(f"({' OR '.join(f'{{{number}}}' for number in range(len(tests)))})", tests)
+
+
+def _case(node: exp.Case) -> None:
+    """``CASE x WHEN y`` as ``CASE WHEN x = y``."""
+    branches = node.args["ifs"]
+    if all(fit_together([node.this, branch.this]) for branch in branches):
+        return
+    for branch in branches:
+        branch.set("this", compared("=", node.this, branch.this))
+    node.set("this", None)
+
+
+def _size_of(node: exp.Expr) -> Size:
+    found = size(node)
+    assert found is not None, node
+    return found

@@ -7,7 +7,8 @@ with escapes.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Final
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -16,7 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
 
 from streamling.errors import StreamlingError
-from streamling.sql.depth import MAX_DEPTH, deep_recursion
+from streamling.recursion import recursion_limit
 from streamling.sql.problems import InvalidSql, Span, SqlProblem, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
@@ -119,31 +120,24 @@ _CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END)
 _WANTED = "write SELECT … FROM <node>"
 
 
-def tokenize(sql: str) -> list[Token]:
-    """The tokens of ``sql``, with offsets."""
-    return _DIALECT.tokenize(sql)
-
-
-def parse(sql: str) -> exp.Query:
-    """The single query in ``sql``; raises `InvalidSql` if there is not exactly one that can be parsed."""
+def parse(sql: str) -> tuple[exp.Query, list[Token]]:
+    """The single query in ``sql``, and its tokens with their offsets; raises `InvalidSql` if there is not exactly one
+    that can be parsed."""
     try:
-        _check_tokens(sql)
+        tokens = _checked_tokens(sql)
         with deep_recursion():
-            statements = [statement for statement in _DIALECT.parse(sql) if statement is not None]
+            queries = [query for query in _DIALECT.parser().parse(tokens, sql) if query is not None]
     except (ParseError, TokenError) as error:
         raise InvalidSql([_unreadable(sql, error)]) from None
     except RecursionError:
         raise InvalidSql([too_deep(sql)]) from None
     except (AssertionError, AttributeError, LookupError, TypeError, ValueError):  # sqlglot fails on some text
         raise InvalidSql([problem_at(sql, None, "the SQL cannot be parsed")]) from None
-    if len(statements) > 1:
-        message, remedy = (
-            "there is more than one statement",
-            "keep one SELECT; use one sql transform for each",
-        )
-        end = next(token for token in tokenize(sql) if token.token_type is TokenType.SEMICOLON)
+    if len(queries) > 1:
+        message, remedy = "there is more than one statement", "keep one SELECT; use one sql transform for each"
+        end = next(token for token in tokens if token.token_type is TokenType.SEMICOLON)
         raise InvalidSql([problem_at(sql, Span(end.start, end.end + 1), message, remedy)])
-    return statements[0]  # type: ignore[return-value]  # SELECT, WITH and ( start nothing else
+    return queries[0], tokens  # type: ignore[return-value]  # SELECT, WITH and ( start nothing else
 
 
 def too_deep(sql: str, span: Span | None = None) -> SqlProblem:
@@ -159,14 +153,14 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
             raise InvalidSql([too_deep(sql, Span(token.start, token.end + 1))])
 
 
-def _check_tokens(sql: str) -> None:
+def _checked_tokens(sql: str) -> list[Token]:
     """Only queries pass: the parser would accept statements that it does not know with a log line."""
     try:
         sql.encode()
     except UnicodeEncodeError as error:
         message = f"the SQL is not valid text: it contains an unpaired surrogate (U+{ord(sql[error.start]):04X})"
         raise InvalidSql([problem_at(sql, None, message, "remove it")]) from None
-    tokens = tokenize(sql)
+    tokens = _DIALECT.tokenize(sql)
     _check_depth(sql, tokens)
     if not tokens:
         raise InvalidSql([problem_at(sql, None, "the SQL is empty", _WANTED)])
@@ -174,6 +168,7 @@ def _check_tokens(sql: str) -> None:
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
         message = f"a sql transform is one SELECT statement, but this one starts with {first.text.upper()}"
         raise InvalidSql([problem_at(sql, Span(first.start, first.end + 1), message, _WANTED)])
+    return tokens
 
 
 def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:
@@ -199,3 +194,14 @@ def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:
 
 def _offset(sql: str, line: int, column: int) -> int:
     return sum(len(text) + 1 for text in sql.split("\n")[: line - 1]) + column
+
+
+#: nested parentheses, calls and CASE
+MAX_DEPTH: Final = 100
+#: the parser makes about 25 calls per level; calls from Python to Python do not use the thread's stack
+_CALLS: Final = 20_000
+
+
+def deep_recursion() -> AbstractContextManager[None]:
+    """Allow as many nested calls as the deepest SQL needs."""
+    return recursion_limit(_CALLS)

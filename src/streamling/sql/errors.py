@@ -6,15 +6,16 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
 from streamling.errors import StreamlingError
 from streamling.spark.errors import is_from_spark, spark_error
-from streamling.sql.dialect import parse
-from streamling.sql.problems import InvalidSql, Span, SqlProblem
-from streamling.sql.source_text import SourceText
+from streamling.sql.problems import Span
+
+if TYPE_CHECKING:
+    from streamling.sql.statement import Statement
 
 #: ends the text of an error that the rewritten SQL itself raises: what the user wrote there
 _PLACE = re.compile(r"(.*) in ‹(.*)›", re.DOTALL)
@@ -74,7 +75,7 @@ def location_suffix(where: str) -> str:
     return f" in ‹{where}›"
 
 
-def translate_sql_error(error: BaseException, node: str, sql: str) -> StreamlingError:
+def translate_sql_error(error: BaseException, node: str, statement: Statement) -> StreamlingError:
     """``error``, raised while the SQL of ``node`` was planned or run, translated for the user. What does not come from
     Spark's SQL is an internal error with its cause."""
     if isinstance(error, StreamlingError):
@@ -90,9 +91,10 @@ def translate_sql_error(error: BaseException, node: str, sql: str) -> Streamling
     if noted := _PLACE.fullmatch(message):
         message, fragment = noted.groups()
         remedy = _GUARD if message == "division by zero" else remedy
-    problem = _problem(sql, fragment)
-    if problem is None:
+    span = _span_of(statement, fragment) if fragment else None
+    if span is None:
         return StreamlingError.user(message, remedy=remedy)
+    problem = statement.text.problem(span, "")
     note = f" (line {problem.line}, column {problem.column} of the SQL)"
     failure = StreamlingError.user(f"{message}{note}\n{problem.excerpt}", remedy=remedy)
     return failure.about("sql", problem.line, problem.column, note)
@@ -182,27 +184,16 @@ def _without_spark(message: str) -> str:
     return ". ".join(sentences).strip().rstrip(".") or "Spark could not run the SQL"
 
 
-def _problem(sql: str, fragment: str) -> SqlProblem | None:
-    """The location in the user's SQL that ``fragment`` of the rewritten one comes from."""
-    span = _span_of(sql, fragment) if fragment else None
-    return None if span is None else SourceText(sql).problem(span, "")
-
-
-def _span_of(sql: str, fragment: str) -> Span | None:
-    """The expression whose text is most similar to ``fragment``: rewriting changes quotes, case and names of
-    functions."""
-    text = SourceText(sql)
-    try:
-        query = parse(sql)
-    except InvalidSql:
-        return None
+def _span_of(statement: Statement, fragment: str) -> Span | None:
+    """The expression of the user's SQL that ``fragment`` of the rewritten one comes from: the one whose text is most
+    similar. Rewriting changes quotes, case and names of functions."""
     wanted = _normal(fragment)
     best: tuple[float, Span | None] = (0.5, None)
-    for part in query.find_all(exp.Condition, exp.Cast):
-        span = text.whole(part)
+    for part in statement.query.find_all(exp.Condition, exp.Cast):
+        span = statement.text.whole(part)
         if span is None:
             continue
-        for spelling in (sql[span.start : span.end], part.sql("spark", comments=False)):
+        for spelling in (statement.sql[span.start : span.end], part.sql("spark", comments=False)):
             likeness = difflib.SequenceMatcher(None, wanted, _normal(spelling)).ratio()
             best = max(best, (likeness, span), key=lambda pair: pair[0])
     return best[1]

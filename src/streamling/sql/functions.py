@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from streamling.spark.unsafe_functions import UNSAFE_FUNCTIONS
 from streamling.sql import catalog
 from streamling.sql.catalog import KERNEL_PREFIX
+from streamling.sql.fragments import UnsupportedSql, call, widen
 from streamling.sql.library import registry
-from streamling.sql.library.declaration import Function, UnsupportedSql, call
-from streamling.sql.library.unsupported import ALTERNATIVES
-from streamling.sql.literals import widen
-from streamling.sql.lookups import FUNCTION
+from streamling.sql.library.declaration import Function
 from streamling.sql.printing import spark_sql
-from streamling.sql.problems import SqlProblem
-from streamling.sql.source_text import SourceText
+from streamling.sql.references import LOOKUP_FUNCTION
 
 #: functions with special syntax → the equivalent call
 _SYNTAX: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
@@ -44,23 +41,17 @@ def as_call(node: exp.Expr) -> exp.Anonymous | None:
     return exp.Anonymous(this=name, expressions=[node.args[key] for key in keys if node.args.get(key) is not None])
 
 
-def rewrite_call(node: exp.Anonymous, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
-    """A call with rewritten arguments, as Spark's. Unknown and impossible calls are problems."""
+def rewrite_call(node: exp.Anonymous, plugins: Mapping[str, Function]) -> exp.Expr:
+    """A call with rewritten arguments, as Spark's. Raises `UnsupportedSql` for unknown and impossible calls."""
     name = node.name.lower()
-    problem = _refusal(name, node, text)
-    if problem is not None:
-        problems.append(problem)
-        return node
-    function = text.functions.get(name) or registry.find(name)
-    if function is None:
+    if name not in plugins:
+        _refuse(name, node, plugins)
+    function = plugins.get(name) or registry.find(name)
+    if function is not None:
+        rewritten = _compiled(function, name, node)
+    else:
         # a sum starts as wide as the elements that are added to it
         rewritten = call(name, *map(widen, node.expressions) if name in _FOLDS else node.expressions)
-    else:
-        try:
-            rewritten = _compiled(function, name, node)
-        except UnsupportedSql as error:
-            problems.append(text.problem(node, str(error), error.remedy))
-            return node
     rewritten.meta.update({key: value for key, value in node.meta.items() if key != "arrow"})
     return rewritten
 
@@ -78,32 +69,29 @@ def _compiled(function: Function, name: str, node: exp.Anonymous) -> exp.Expr:
     return compiled
 
 
-def _refusal(name: str, node: exp.Expr, text: SourceText) -> SqlProblem | None:
-    if name in text.functions:
-        return None
+def _refuse(name: str, node: exp.Expr, plugins: Mapping[str, Function]) -> None:
     if name in catalog.AGGREGATES:
         message = f"{name}() combines rows, which a stateless sql transform cannot do"
-        return text.problem(node, message, "aggregate in the database, or with the postgres_aggregate sink")
+        raise UnsupportedSql(message, "aggregate in the database, or with the postgres_aggregate sink")
     if name in catalog.WINDOWS:
-        return text.problem(node, (f"{name}() needs other rows, which a stateless sql transform does not have"))
+        raise UnsupportedSql(f"{name}() needs other rows, which a stateless sql transform does not have")
     if registry.find(name) is not None:
-        return None
+        return
     if name in catalog.GENERATORS or name == "unnest":
         message = f"{name}() is not allowed here: it returns several rows"
-        return text.problem(node, message, "write unnest(list) in the select list")
+        raise UnsupportedSql(message, "write unnest(list) in the select list")
     if name in ALTERNATIVES:
-        return text.problem(node, f"the function {name}() is not supported", f"write {ALTERNATIVES[name]} instead")
+        raise UnsupportedSql(f"the function {name}() is not supported", f"write {ALTERNATIVES[name]} instead")
     if name in UNSAFE_FUNCTIONS:
-        return text.problem(node, f"{name}() is not allowed: it reaches outside the rows")
+        raise UnsupportedSql(f"{name}() is not allowed: it reaches outside the rows")
     if len(node.expressions) > catalog.BEFORE_OPTIONS.get(name, len(node.expressions)):
-        return text.problem(node, f"{name}() takes no options: they may name files", "remove them")
+        raise UnsupportedSql(f"{name}() takes no options: they may name files", "remove them")
     if not _has_plain_schema(name, node.expressions):
         message = f"the schema of {name}() must be written out, as columns with types"
-        return text.problem(node, message, "for example 'a INT, b STRING'")
-    if name in catalog.SCALARS:
-        return None
-    close = difflib.get_close_matches(name, [*text.functions, *catalog.SCALARS, *registry.names(), FUNCTION], 1)
-    return text.problem(node, f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None)
+        raise UnsupportedSql(message, "for example 'a INT, b STRING'")
+    if name not in catalog.SCALARS:
+        close = difflib.get_close_matches(name, [*plugins, *catalog.SCALARS, *registry.names(), LOOKUP_FUNCTION], 1)
+        raise UnsupportedSql(f"there is no function {name}()", f"did you mean {close[0]}()?" if close else None)
 
 
 def _has_plain_schema(name: str, args: Sequence[exp.Expr]) -> bool:
@@ -115,3 +103,13 @@ def _has_plain_schema(name: str, args: Sequence[exp.Expr]) -> bool:
     if isinstance(schema, exp.Literal) and schema.is_string:
         return _PLAIN_SCHEMA.match(schema.name) is not None
     return isinstance(schema, exp.Anonymous) and schema.name.lower() in catalog.SCHEMA_MAKERS
+
+
+ALTERNATIVES: dict[str, str] = {
+    "arrow_field": "typeof(x)",
+    "arrow_metadata": "typeof(x)",
+    "file_row_index": "a column of the file",
+    "input_file_name": "a column of the file",
+    "union_extract": "CAST(x AS TEXT)",
+    "union_tag": "CAST(x AS TEXT)",
+}

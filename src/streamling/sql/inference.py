@@ -13,8 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import decimals
-from streamling.sql.literals import as_exact_decimal, widen
-from streamling.sql.literals import type_of as type_of
+from streamling.sql.fragments import as_exact_decimal, cast_node, type_of, typed, widen
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
 _WIDTHS = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
@@ -161,9 +160,7 @@ def _arithmetic(node: exp.Binary) -> exp.Expr:
 
 def _days(node: exp.Sub) -> exp.Expr:
     days = exp.Anonymous(this="datediff", expressions=[node.this, node.expression])
-    made = exp.Cast(this=days, to=exp.Var(this="BIGINT"))
-    made.meta["arrow"] = pa.int64()
-    return made
+    return cast_node(days, "BIGINT", pa.int64())
 
 
 def _single_or_exact(type_: pa.DataType | None) -> bool:
@@ -186,16 +183,7 @@ def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
     it the rounding; subtracting zero keeps it, and the sign of -0.0 too."""
     made = cast_node(node, "FLOAT", pa.float32(), cast)
     if type_of(node) not in _ALL_IN_A_SINGLE:
-        made = exp.Paren(this=exp.Sub(this=made, expression=exp.Var(this="0F")))
-        made.meta["arrow"] = pa.float32()
-    return made
-
-
-def cast_node(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
-    """Spark's own ``cast(value AS spelling)``; ``cast`` is CAST or TRY_CAST."""
-    to = exp.Var(this=spelling)
-    made = exp.TryCast(this=value, to=to, safe=True) if cast == "TRY_CAST" else exp.Cast(this=value, to=to)
-    made.meta["arrow"] = type_
+        return typed(exp.Paren(this=exp.Sub(this=made, expression=exp.Var(this="0F"))), pa.float32())
     return made
 
 

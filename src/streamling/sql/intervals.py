@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from sqlglot import exp
 
-from streamling.sql.library.declaration import UnsupportedSql
+from streamling.sql.fragments import UnsupportedSql
 
 _EXAMPLES = "such as INTERVAL '1 month', INTERVAL '1.5 hours' or INTERVAL '1 day 02:03:04'"
 _MICROS, _DAYS_A_MONTH = 1_000_000, 30

@@ -11,8 +11,7 @@ from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql.plan import Column, Plan
-from streamling.sql.problems import SqlProblem
-from streamling.sql.source_text import SourceText
+from streamling.sql.source_text import Compilation
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,8 @@ class Relation:
 class NameScope:
     """The names that the expressions of one SELECT can use."""
 
-    text: SourceText
+    compilation: Compilation
     relation: Relation
-    problems: list[SqlProblem]
     #: columns that earlier items of the select list define; Spark lets later items use them
     aliases: list[Column] = field(default_factory=list)
 
@@ -87,7 +85,7 @@ class NameScope:
             listed = ", ".join(field.name for field in fields)
             message = f"there is no field '{name.name}'"
             remedy = f"fields: {listed}" if fields else f"the column is {type_}"
-            self.problems.append(self.text.problem(name, message, remedy))
+            self.compilation.report(name, message, remedy)
             return name.name, None
         return found.name, found.type
 
@@ -101,7 +99,7 @@ class NameScope:
         listed = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
         what = "column" if qualified or len(path) == 1 else "column or table"
         message = f"there is no {what} '{wanted.name}'"
-        self.problems.append(self.text.problem(wanted, message, hint or f"columns: {listed}"))
+        self.compilation.report(wanted, message, hint or f"columns: {listed}")
 
 
 def find_column(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:

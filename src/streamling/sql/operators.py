@@ -7,11 +7,10 @@ import re
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.inference import type_of
-from streamling.sql.library import patterns
-from streamling.sql.library.declaration import UnsupportedSql, call, fill, literal_text
+from streamling.sql.casts import TIME_OF_DAY
+from streamling.sql.fragments import UnsupportedSql, call, fill, literal_text, type_of
+from streamling.sql.library.regex import java_pattern
 from streamling.sql.library.registry import find
-from streamling.sql.time_casts import TIME_OF_DAY
 
 _INT = range(-(2**31), 2**31)
 #: letters that are equal to others without regard to case although their lower case differs → what they are compared
@@ -31,7 +30,7 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
         return _date_and_interval(node)
     if isinstance(node, exp.RegexpLike | exp.RegexpILike):
         flags = [exp.Literal.string("i")] if isinstance(node, exp.RegexpILike) else []
-        made = exp.RegexpLike(this=node.this, expression=patterns.java_pattern(node.expression, *flags))
+        made = exp.RegexpLike(this=node.this, expression=java_pattern(node.expression, *flags))
         made.meta.update({**node.meta, "arrow": pa.bool_()})
         return made
     if isinstance(node, exp.Like | exp.ILike) and not isinstance(node.parent, exp.Escape):

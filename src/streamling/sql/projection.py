@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
 from streamling.sql.expressions import Expressions
-from streamling.sql.literals import rewrite_number, widen
+from streamling.sql.fragments import rewrite_number, widen
 from streamling.sql.names import Relation, find_column
-from streamling.sql.plan import Column, LogicalType, Project
-from streamling.sql.problems import SqlProblem
-from streamling.sql.source_text import SourceText
-from streamling.sql.unnesting import UNNESTED, unnest
+from streamling.sql.plan import Column, LogicalType, Plan, Project
+from streamling.sql.source_text import Compilation, SourceText
 from streamling.types.names import arrow_type_name
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.wide.layout import contains_wide
 
 #: values of the row kind, which follows the rows through every projection
 _KINDS = ("i", "u", "d")
+#: prefix of the columns that hold the elements between the projections of an unnest
+_UNNESTED = "__unnested"
+_UNNEST_CALLS = ("unnest", "explode")
 
 
 @dataclass(frozen=True)
@@ -38,10 +39,10 @@ class Item:
         return name if name == self.sql else f"{self.sql} AS {name}"
 
 
-def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, problems: list[SqlProblem]) -> Relation:
+def project(items: Sequence[exp.Expr], source: Relation, compilation: Compilation) -> Relation:
     """``SELECT items FROM source``."""
-    items, source = unnest(items, source, text, problems)
-    expressions = Expressions(text, source, problems)
+    items, source = unnest(items, source, compilation)
+    expressions = Expressions(compilation, source)
     output: list[Item] = []
     for item in items:
         output += _items(item, expressions)
@@ -51,7 +52,7 @@ def project(items: Sequence[exp.Expr], source: Relation, text: SourceText, probl
     unseen = tuple(map(quoted, source.unseen))
     if source.columns is None:
         return Relation(_projected(source, output), _known(items, output))
-    _check(output, text, problems)
+    _check(output, compilation)
     output += _row_kind(source.columns, output)
     columns = tuple(item.column for item in output)
     same = [item.sql for item in output] == [quoted(column.name) for column in source.columns]
@@ -127,7 +128,7 @@ def _name(node: exp.Expr, expressions: Expressions) -> str:
     inner = node
     while isinstance(inner, exp.Cast | exp.Paren):
         inner = inner.this
-    written = inner.name if isinstance(inner, exp.Column | exp.Dot) else expressions.text.item(node)
+    written = inner.name if isinstance(inner, exp.Column | exp.Dot) else expressions.compilation.text.item(node)
     return expressions.name(inner) or written
 
 
@@ -136,17 +137,17 @@ def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
     for word in ("rename", "ilike"):
         if star.args.get(word):
             message = f"* {word.upper()} is not supported"
-            expressions.problems.append(expressions.text.problem(star, message, "write the columns with AS"))
+            expressions.compilation.report(star, message, "write the columns with AS")
     columns = expressions.relation.columns
     if isinstance(node, exp.Column) and (node.table.lower(),) not in expressions.relation.names:
         message = f"there is no table '{node.table}' in this SELECT"
-        expressions.problems.append(expressions.text.problem(node, message))
+        expressions.compilation.report(node, message)
     if columns is None:
         return
     left_out = {_excluded(name, columns, expressions) for name in star.args.get("except_") or ()}
     replaced = {alias.alias.lower(): alias.this for alias in star.args.get("replace") or ()}
     for column in columns:
-        if column.name in left_out or column.name.startswith(UNNESTED):
+        if column.name in left_out or column.name.startswith(_UNNESTED):
             continue
         if column.name.lower() in replaced:
             sql, type_ = expressions.spark(replaced[column.name.lower()])
@@ -158,13 +159,13 @@ def _star(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
 def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expressions) -> str | None:
     identifier = name.this if isinstance(name, exp.Column) else name
     if not isinstance(identifier, exp.Identifier):
-        expressions.problems.append(expressions.text.problem(name, "this is not the name of a column to exclude"))
+        expressions.compilation.report(name, "this is not the name of a column to exclude")
         return None
     column = find_column(identifier, columns)
     if column is None:
         message = f"there is no column '{identifier.name}' to exclude"
         listed = ", ".join(column.name for column in columns[:20])
-        expressions.problems.append(expressions.text.problem(name, message, f"columns: {listed}"))
+        expressions.compilation.report(name, message, f"columns: {listed}")
     return column.name if column else None
 
 
@@ -177,21 +178,78 @@ def _row_kind(columns: Sequence[Column], output: Sequence[Item]) -> Iterator[Ite
             yield Item(quoted(OP_COLUMN), column, exp.Star())
 
 
-def _check(output: Sequence[Item], text: SourceText, problems: list[SqlProblem]) -> None:
+def _check(output: Sequence[Item], compilation: Compilation) -> None:
     seen: set[str] = set()
     for item in output:
         name = item.column.name
         if name in seen:
             remedy = f"write * EXCEPT ({name}), …" if name == OP_COLUMN else "give one of them another name with AS"
-            problems.append(text.problem(item.node, f"two columns have the name '{name}'", remedy))
+            compilation.report(item.node, f"two columns have the name '{name}'", remedy)
         seen.add(name)
-        if name == OP_COLUMN:
-            problems += _bad_kind(item, text)
+        if name == OP_COLUMN and (wrong := _wrong_kind(item)):
+            compilation.report(item.node, f"{OP_COLUMN} is the row kind and {wrong}", "use 'i', 'u' or 'd'")
 
 
-def _bad_kind(item: Item, text: SourceText) -> Iterator[SqlProblem]:
+def _wrong_kind(item: Item) -> str | None:
     node, type_ = item.node, item.column.type
     if isinstance(node, exp.Literal) and node.is_string and node.name not in _KINDS:
-        yield text.problem(node, f"{OP_COLUMN} is the row kind and cannot be '{node.name}'", "use 'i', 'u' or 'd'")
-    elif type_ is not None and not pa.types.is_string(type_) and not pa.types.is_null(type_):
-        yield text.problem(node, f"{OP_COLUMN} is the row kind and must be text, not {type_}", "use 'i', 'u' or 'd'")
+        return f"cannot be '{node.name}'"
+    if type_ is not None and not pa.types.is_string(type_) and not pa.types.is_null(type_):
+        return f"must be text, not {type_}"
+    return None
+
+
+def unnest(
+    items: Sequence[exp.Expr], source: Relation, compilation: Compilation
+) -> tuple[Sequence[exp.Expr], Relation]:
+    """The items with their unnest calls replaced by columns of the returned source, which has one row per element.
+    Several lists are unnested in parallel, the shorter ones padded with NULL; rows without any element are dropped."""
+    whole = exp.Tuple(expressions=[item.copy() for item in items])
+    calls = [call for call in whole.find_all(exp.Anonymous) if call.name.lower() in _UNNEST_CALLS]
+    if not calls:
+        return items, source
+    expressions = Expressions(compilation, source)
+    lists, columns = [], []
+    for number, call in enumerate(calls):
+        sql, element = _element(call, expressions)
+        column = Column(f"{_UNNESTED}{number}", element)
+        call.replace(_stand_in(call, column.name, compilation.text))
+        lists.append(sql)
+        columns.append(column)
+    known = None if source.columns is None else (*source.columns, *columns)
+    exploded = _exploded(expressions.with_lookups(), lists, columns)
+    return whole.expressions, replace(source, plan=exploded, columns=known)
+
+
+def _element(call: exp.Anonymous, expressions: Expressions) -> tuple[str, pa.DataType | None]:
+    """The list as Spark SQL and the type of its elements."""
+    if len(call.expressions) != 1:
+        expressions.compilation.report(call, "unnest() takes one list", "write one unnest() per list")
+        return "NULL", None
+    sql, type_ = expressions.spark(call.expressions[0])
+    if type_ is None:
+        return sql, None
+    if pa.types.is_list(type_):
+        return sql, type_.value_type
+    remedy = "write s.field for a field of a struct" if pa.types.is_struct(type_) else None
+    expressions.compilation.report(call, f"unnest() takes a list, not {type_}", remedy)
+    return sql, None
+
+
+def _stand_in(call: exp.Expr, name: str, text: SourceText) -> exp.Expr:
+    column = exp.column(exp.to_identifier(name, quoted=True))
+    if isinstance(call.parent, exp.Tuple):  # the name of an item without an alias is the user's text
+        return exp.alias_(column, exp.to_identifier(text.item(call), quoted=True))
+    return column
+
+
+def _exploded(source: Relation, lists: Sequence[str], columns: Sequence[Column]) -> Plan:
+    kept = ["*"] if source.columns is None else [quoted(column.name) for column in source.columns]
+    kept += map(quoted, source.unseen)
+    names = [quoted(column.name) for column in columns]
+    if len(lists) == 1:
+        return Project(source.plan, (*kept, f"explode({lists[0]}) AS {names[0]}"), explodes=True)
+    # arrays_zip is NULL as soon as one list is
+    sides = [f"coalesce({sql}, array()) AS {name}" for sql, name in zip(lists, names, strict=True)]
+    zipped = f"inline(arrays_zip({', '.join(names)}))"
+    return Project(Project(source.plan, (*kept, *sides)), (*kept, zipped), explodes=True)

@@ -1,4 +1,4 @@
-"""The nodes that a SQL text reads."""
+"""The nodes and dynamic tables that a SQL text refers to."""
 
 from __future__ import annotations
 
@@ -6,37 +6,25 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from streamling.sql.dialect import parse
+#: looks up a value in a dynamic table
+LOOKUP_FUNCTION = "dynamic_table_check"
 
 
-def parts(table: exp.Table) -> tuple[exp.Identifier, ...]:
+def name_parts(table: exp.Table) -> tuple[exp.Identifier, ...]:
     """The dotted parts of a table name, outermost first."""
     return tuple(part for part in table.find_all(exp.Identifier, bfs=False) if not _in_alias(part, table))
 
 
 def table_name(table: exp.Table) -> str:
     """The name as the user wrote it, without quotes: ``raw.transactions``."""
-    ordered = sorted(parts(table), key=lambda part: part.meta.get("start", 0))
+    ordered = sorted(name_parts(table), key=lambda part: part.meta.get("start", 0))
     return ".".join(part.name for part in ordered)
 
 
 def references(query: exp.Expr) -> Iterator[exp.Table]:
     """Every reference to a node in a FROM or join, in text order, except names of CTEs."""
-    tables = [table for table in query.find_all(exp.Table) if not _is_cte(table) and parts(table)]
-    yield from sorted(tables, key=lambda table: parts(table)[0].meta.get("start", 0))
-
-
-def node_names(query: exp.Expr) -> list[str]:
-    """The names of `references`, each once."""
-    return list(dict.fromkeys(table_name(table) for table in references(query)))
-
-
-def mention_of(name: str, sql: str) -> int:
-    """The position of ``name`` in a FROM or join of ``sql``; 0 if there is none."""
-    for table in references(parse(sql)):
-        if table_name(table) == name:
-            return int(min(part.meta.get("start", 0) for part in parts(table)))
-    return 0
+    tables = [table for table in query.find_all(exp.Table) if not _is_cte(table) and name_parts(table)]
+    yield from sorted(tables, key=lambda table: name_parts(table)[0].meta.get("start", 0))
 
 
 def match(name: str, declared: Iterable[str]) -> str | None:
@@ -87,3 +75,65 @@ def _visible(clause: exp.With, within: exp.CTE | None) -> list[exp.CTE]:
     ctes: list[exp.CTE] = list(clause.expressions)
     before = [number for number, cte in enumerate(ctes) if cte is within and not clause.args.get("recursive")]
     return ctes[: before[0]] if before else ctes
+
+
+def lookup_calls(query: exp.Expr) -> list[exp.Anonymous]:
+    return [call for call in query.find_all(exp.Anonymous) if call.name.lower() == LOOKUP_FUNCTION]
+
+
+def resolve_table_names(query: exp.Expr) -> None:
+    """Replace constants that hold names of dynamic tables by the quoted names: a cast of a text, or a column that
+    consists of one. Anything else is left unchanged."""
+    for call in lookup_calls(query):
+        name = _constant(call.expressions[0]) if call.expressions else None
+        if name is not None:
+            settled = exp.Literal.string(name)
+            settled.meta.update(call.expressions[0].meta)
+            call.expressions[0].replace(settled)
+
+
+def _constant(node: exp.Expr) -> str | None:
+    if node.is_string:
+        return node.name
+    if isinstance(node, exp.Paren):
+        return _constant(node.this)
+    if isinstance(node, exp.Cast):
+        return _constant(node.this) if node.to.is_type(*exp.DataType.TEXT_TYPES) else None
+    if not isinstance(node, exp.Column):
+        return None
+    select = node.find_ancestor(exp.Select)
+    return None if select is None else _column(node, select)
+
+
+def _column(column: exp.Column, select: exp.Select) -> str | None:
+    """The constant behind a column of what ``select`` reads. Columns of nodes are not constants."""
+    source = next((clause.this for clause in [select.args.get("from_")] if clause), exp.Null())
+    inner = _query(source, select)
+    if not isinstance(inner, exp.Select) or column.table.lower() not in ("", source.alias_or_name.lower()):
+        return None
+    for item in inner.expressions:
+        if item.alias_or_name.lower() == column.name.lower():
+            return _constant(item.unalias())
+    return _column(exp.column(column.name), inner) if any(item.is_star for item in inner.expressions) else None
+
+
+def _query(source: exp.Expr, select: exp.Select) -> object:
+    if isinstance(source, exp.Subquery):
+        return source.this
+    if not isinstance(source, exp.Table) or source.args.get("db"):
+        return None
+    around = list(_around(select))
+    for outer in around:
+        clause = outer.args.get("with_")
+        for cte in clause.expressions if clause else ():
+            # the name has another meaning inside it
+            if cte.alias.lower() == source.name.lower() and not any(each is cte for each in around):
+                return cte.this
+    return None
+
+
+def _around(node: exp.Expr) -> Iterator[exp.Expr]:
+    current: exp.Expr | None = node
+    while current is not None:
+        yield current
+        current = current.parent

@@ -1,4 +1,4 @@
-"""Locations of parts of the syntax tree in the text.
+"""Locations of parts of the syntax tree in the text, and the problems that a compilation reports there.
 
 sqlglot stores offsets only for names, numbers, strings and calls. Everything else is derived from those: an expression
 extends from its first to its last known part, a clause starts at the keyword before its first part.
@@ -6,14 +6,13 @@ extends from its first to its last known part, a clause starts at the keyword be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from streamling.sql.dialect import tokenize
 from streamling.sql.problems import Span, SqlProblem, problem_at
 
 if TYPE_CHECKING:
@@ -26,20 +25,12 @@ if TYPE_CHECKING:
     Analyse = Callable[[Plan, Iterable[str]], pa.DataType | None]
 
 
+@dataclass(frozen=True)
 class SourceText:
-    """A SQL text with the locations of its parts, and the functions that plugins add. ``analyse`` asks Spark for types
-    that only it knows, if there is a session."""
+    """A SQL text with the locations of its parts."""
 
-    def __init__(
-        self, sql: str, functions: Mapping[str, Function] | None = None, analyse: Analyse | None = None
-    ) -> None:
-        self.sql = sql
-        self.functions = functions or {}
-        self.analyse = analyse
-
-    @cached_property
-    def _tokens(self) -> list[Token]:
-        return tokenize(self.sql)
+    sql: str
+    tokens: Sequence[Token]
 
     def span(self, node: exp.Expr) -> Span | None:
         """From the first to the last part of ``node`` with a known location; that of the parent if there is none."""
@@ -50,7 +41,7 @@ class SourceText:
         inside = self.span(node)
         if inside is None:
             return None
-        before = [t for t in self._tokens if t.start <= inside.start and t.token_type in keywords]
+        before = [t for t in self.tokens if t.start <= inside.start and t.token_type in keywords]
         return Span(before[-1].start, before[-1].end + 1) if before else inside
 
     def item(self, node: exp.Expr) -> str:
@@ -58,8 +49,8 @@ class SourceText:
         span = _own_span(node)
         if span is None:
             return node.sql(comments=False).lower()
-        before = [token for token in self._tokens if token.start < span.start]
-        behind = [token for token in self._tokens if token.start >= span.start]
+        before = [token for token in self.tokens if token.start < span.start]
+        behind = [token for token in self.tokens if token.start >= span.start]
         start = _reach(reversed(before), _CLOSING, _OPENING, span.start, lambda token: token.start)
         end = _reach(behind, _OPENING, _CLOSING, span.end, lambda token: token.end + 1)
         return " ".join(self.sql[start:end].split())
@@ -77,11 +68,11 @@ class SourceText:
 
     def _cast(self, value: Span) -> Span:
         """The value of a cast with the preceding ``CAST(`` or the following ``::type``."""
-        before = [token for token in self._tokens if token.end < value.start][-2:]
+        before = [token for token in self.tokens if token.end < value.start][-2:]
         if len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST"):
             return Span(before[0].start, value.end)
         end = self._closed(value)
-        behind = [token for token in self._tokens if token.start >= end][:2]
+        behind = [token for token in self.tokens if token.start >= end][:2]
         if len(behind) == 2 and behind[0].token_type is TokenType.DCOLON:
             return Span(value.start, behind[1].end + 1)
         return value
@@ -89,12 +80,12 @@ class SourceText:
     def _case(self, inside: Span) -> Span:
         """From ``CASE`` to its ``END``, which have no location in the tree."""
         start = next(
-            (t.start for t in reversed(self._tokens) if t.token_type is TokenType.CASE and t.start < inside.start), None
+            (t.start for t in reversed(self.tokens) if t.token_type is TokenType.CASE and t.start < inside.start), None
         )
         if start is None:
             return inside
         depth = 0
-        for token in self._tokens:
+        for token in self.tokens:
             if token.start >= start:
                 depth += (token.token_type is TokenType.CASE) - (token.token_type is TokenType.END)
                 if depth == 0:
@@ -103,7 +94,7 @@ class SourceText:
 
     def _closed(self, span: Span) -> int:
         """``span`` extended to close the brackets that are opened in it, or right after a call's name."""
-        inside = [t for t in self._tokens if t.start >= span.start]
+        inside = [t for t in self.tokens if t.start >= span.start]
         depth, end = 0, span.end
         for token in inside:
             if token.start >= span.end and depth == 0 and token.token_type is not TokenType.L_PAREN:
@@ -119,10 +110,28 @@ class SourceText:
         return problem_at(self.sql, span, message, remedy)
 
 
+@dataclass
+class Compilation:
+    """What all parts of a compilation share: the text, the functions that plugins add, and the problems so far.
+    ``analyse`` asks Spark for types that only it knows, if there is a session."""
+
+    text: SourceText
+    functions: Mapping[str, Function]
+    analyse: Analyse | None = None
+    problems: list[SqlProblem] = field(default_factory=list)
+
+    def report(self, place: exp.Expr, message: str, remedy: str | None = None) -> None:
+        self.problems.append(self.text.problem(place, message, remedy))
+
+
 def place_of(node: exp.Expr) -> dict[str, int]:
     """The location of ``node`` as ``meta``: for what replaces ``node`` without its parts."""
     span = _own_span(node)
     return {} if span is None else {"start": span.start, "end": span.end - 1}
+
+
+def has_place(node: exp.Expr) -> bool:
+    return _own_span(node) is not None
 
 
 def _reach(

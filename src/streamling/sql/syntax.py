@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from streamling.sql.library.declaration import UnsupportedSql, call
+from streamling.sql.fragments import UnsupportedSql, call
 
 _ONE, _TWO = frozenset({"this"}), frozenset({"this", "expression"})
 _LISTED = frozenset({"this", "expressions"})

@@ -2,7 +2,7 @@
 
 If a name has different meanings, DataFusion's applies: DECIMAL is DECIMAL(38, 10), TIMESTAMP has no zone, INT8 has
 eight bytes. Unsigned integers become the next wider signed type, as everywhere (see `types.spark`). For Spark, numbers
-wider than its own are bytes; `streamling.sql.wide.operators` casts from and to them.
+wider than its own are bytes; `streamling.sql.wide_operators` casts from and to them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.casts_from_text import from_text
-from streamling.sql.casts_to_text import as_text, special
-from streamling.sql.inference import as_single, cast_node, type_of
-from streamling.sql.library.declaration import UnsupportedSql, fill
-from streamling.sql.problems import SqlProblem
-from streamling.sql.source_text import SourceText
-from streamling.sql.time_casts import time_cast
+from streamling.sql.casts import as_text, from_text, special, time_cast
+from streamling.sql.fragments import UnsupportedSql, cast_node, fill, type_of
+from streamling.sql.inference import as_single
 from streamling.types.wide.layout import I256, MAX_DIGITS, SPARK_DIGITS, U256, decimal_type
 
 _T = exp.DType
@@ -148,18 +144,16 @@ def arrow_spelling(type_: pa.DataType) -> str:
     return names.get(str(type_), str(type_).capitalize())
 
 
-def rewrite_cast(node: exp.Cast, text: SourceText, problems: list[SqlProblem]) -> exp.Expr:
-    """A cast to a type that Spark knows. Unknown names are a problem."""
+def rewrite_cast(node: exp.Cast) -> exp.Expr:
+    """A cast to a type that Spark knows. Raises `UnsupportedSql`."""
     known = spark_type(node.to)
     if known is None:
-        problems.append(_unknown(node, text))
-        return node
+        raise _unknown(node)
     spelling, arrow = known
     try:
         return converted(node.this, spelling, arrow, "TRY_CAST" if isinstance(node, exp.TryCast) else "CAST")
     except UnsupportedSql as error:
-        problems.append(text.problem(node.this, str(error), error.remedy))
-        return node
+        raise UnsupportedSql(str(error), error.remedy, node.this) from None
 
 
 def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
@@ -230,11 +224,11 @@ def _struct(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
     return f"STRUCT<{', '.join(spellings)}>", pa.struct(fields)
 
 
-def _unknown(node: exp.Cast, text: SourceText) -> SqlProblem:
+def _unknown(node: exp.Cast) -> UnsupportedSql:
     written = str(node.to.args.get("kind") or node.to.sql("spark"))
     names = [*(kind.value.lower() for kind in _SQL), *_ARROW]
     close = difflib.get_close_matches(written.lower(), names, 1)
     remedy = (
         f"did you mean {close[0].upper()}?" if close else "such as BIGINT, DOUBLE, DECIMAL(38, 10), TEXT, TIMESTAMP"
     )
-    return text.problem(node.this, f"the type {written} is unknown", remedy)
+    return UnsupportedSql(f"the type {written} is unknown", remedy, node.this)

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from streamling.errors import StreamlingError
 from streamling.spark.sql_text import literal, quoted
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY
 from streamling.types.wide.layout import I256, MAX_DIGITS, SPARK_DIGITS, U256, decimal_type, layout_of
 from streamling.types.wide.spark_sql import exceeds_precision, from_twos_complement
 
@@ -28,7 +28,7 @@ _U256_DIGITS = (77, 78)
 #: the smallest precision that Spark does not read into eight bytes
 _EXACT_DIGITS = 19
 _LONG_BYTES = 8
-_DECIMAL_KEYS = ("logicalType", "precision", "scale", LOGICAL)
+_DECIMAL_KEYS = ("logicalType", "precision", "scale", TYPE_KEY)
 _WIDE_NAMES = {str(type_): type_ for type_ in (U256, I256)}
 
 
@@ -340,7 +340,7 @@ def decimal_of(schema: Mapping[str, Any]) -> pa.DataType:
             f"is a decimal of {precision} digits, but at most {MAX_DIGITS} are supported",
             remedy="write it as a string, or with fewer digits",
         )
-    named = _WIDE_NAMES.get(schema.get(LOGICAL, "")) if precision > SPARK_DIGITS else None
+    named = _WIDE_NAMES.get(schema.get(TYPE_KEY, "")) if precision > SPARK_DIGITS else None
     if named is None and precision in _U256_DIGITS and scale == 0:
         return U256
     return named or decimal_type(precision, scale)

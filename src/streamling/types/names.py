@@ -14,6 +14,11 @@ import pyarrow as pa
 
 from streamling.types.wide.layout import I256, U256, contains_wide, decimal_type, is_wide
 
+#: key in a column's metadata, in Spark and in Arrow: the name of the column's logical Arrow type
+TYPE_KEY: Final = "streamling.type"
+#: the name of a type that only Spark knows
+_UNKNOWN: Final = "unknown"
+
 _UNITS = ("s", "ms", "us", "ns")
 _PLAIN: tuple[pa.DataType, ...] = (
     pa.uint8(),
@@ -35,6 +40,16 @@ _PLAIN: tuple[pa.DataType, ...] = (
 )
 _BY_NAME = {str(type_): type_ for type_ in (*_PLAIN, U256, I256)}
 _DECIMAL: Final = re.compile(r"decimal(?:256)?\((\d+), (\d+)\)")
+
+
+def field_of_unknown_type(name: str) -> pa.Field:
+    """Return a column of a checked schema whose type only Spark knows; its type is null until then."""
+    return pa.field(name, pa.null(), metadata={TYPE_KEY: _UNKNOWN})
+
+
+def is_known(field: pa.Field) -> bool:
+    """Return False for a `field_of_unknown_type`."""
+    return (field.metadata or {}).get(TYPE_KEY.encode()) != _UNKNOWN.encode()
 
 
 def arrow_type_name(type_: pa.DataType) -> str:

@@ -15,22 +15,19 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
-from streamling.types.names import arrow_type, arrow_type_name
+from streamling.types.names import TYPE_KEY, arrow_type, arrow_type_name
 from streamling.types.wide.layout import (
     Layout,
     contains_wide,
     from_decimals,
     is_wide,
     layout_of,
-    to_decimals,
     without_point,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
-#: key in a column's metadata, in Spark and in Arrow: the name of the column's logical Arrow type
-LOGICAL = "streamling.type"
 #: where Spark stores a column's metadata, as JSON, in Arrow schemas
 _SPARK_METADATA = b"SPARK::metadata::json"
 
@@ -171,7 +168,7 @@ def to_spark_schema(schema: pa.Schema) -> StructType:
 def _metadata(field: pa.Field) -> dict[str, Any]:
     known = _known_metadata(field)
     if _loses_information(field.type):
-        known[LOGICAL] = arrow_type_name(field.type)
+        known[TYPE_KEY] = arrow_type_name(field.type)
     return known
 
 
@@ -214,15 +211,15 @@ def logical_type(field: pa.Field) -> pa.DataType:
     """Return the logical Arrow type of a column: that of its metadata, else its own."""
     if not field.metadata:
         return field.type
-    name = _known_metadata(field).get(LOGICAL)
+    name = _known_metadata(field).get(TYPE_KEY)
     return field.type if name is None else arrow_type(name, field.type) or field.type
 
 
 def column_type(field: StructField) -> pa.DataType | None:
     """Return the `sql_type` of a Spark column; None for types that never leave Spark."""
     held = to_arrow_type(field.dataType)
-    name = field.metadata.get(LOGICAL)
-    return held if held is None or name is None else sql_type(pa.field(field.name, held, metadata={LOGICAL: name}))
+    name = field.metadata.get(TYPE_KEY)
+    return held if held is None or name is None else sql_type(pa.field(field.name, held, metadata={TYPE_KEY: name}))
 
 
 def sql_type(field: pa.Field) -> pa.DataType:
@@ -239,19 +236,7 @@ def to_physical(table: pa.Table) -> pa.Table:
     schema = pa.schema([pa.field(f.name, physical_type(f.type), f.nullable) for f in table.schema])
     if schema.types == table.schema.types:
         return table
-    return _convert_columns(table, schema, _to_physical_column)
-
-
-def from_physical(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Convert the rows of ``toArrow`` to the logical types in ``schema`` (of `to_arrow_schema`)."""
-    logical = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
-    return _convert_columns(table, logical, _from_physical_column)
-
-
-def _convert_columns(
-    table: pa.Table, schema: pa.Schema, convert: Callable[[pa.ChunkedArray, pa.DataType], pa.ChunkedArray]
-) -> pa.Table:
-    columns = [convert(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
+    columns = [_to_physical_column(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -295,12 +280,3 @@ def physical_value(value: Any, type_: pa.DataType, held: Callable[[Any, Layout],
     if pa.types.is_struct(type_):
         return {field.name: physical_value(value[field.name], field.type, held) for field in type_}
     return value
-
-
-def _from_physical_column(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
-    layout = layout_of(type_)
-    if layout is not None and pa.types.is_decimal(type_):
-        return pa.chunked_array([to_decimals(chunk, layout, type_) for chunk in column.chunks], type_)
-    if pa.types.is_time(column.type) and pa.types.is_time(type_) and column.type != type_:
-        return column.cast(type_, safe=False)
-    return column if column.type == type_ else column.cast(type_)

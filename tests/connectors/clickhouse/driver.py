@@ -11,10 +11,10 @@ from uuid import uuid4
 import pyarrow as pa
 
 from streamling.connectors.clickhouse.client import ClickHouseClient
-from streamling.connectors.clickhouse.config import ClickHouse as Settings
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.config import ClickHouseSettings
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
@@ -24,6 +24,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from tests.connectors.sink_driver import Row, TableDriver, batch, sink_context
+from tests.harness.pipelines import finish
 from tests.harness.services import ClickHouse
 
 
@@ -52,8 +53,10 @@ class Database:
             everything.execute(f"DROP DATABASE {database.name}")
 
     def client(self, **settings: Any) -> ClickHouseClient:
-        config = Settings.model_validate({**self.settings, **settings})
-        return ClickHouseClient(Server.of(config, "clickhouse_sink", ANY_ADDRESS), application_id="test", timeout=30)
+        config = ClickHouseSettings.model_validate({**self.settings, **settings})
+        return ClickHouseClient(
+            ClickHouseServer.of(config, "clickhouse_sink", ANY_ADDRESS), application_id="test", timeout=30
+        )
 
     def execute(self, *statements: str) -> None:
         with self.client() as client:
@@ -145,4 +148,4 @@ def started(
 
 def run(driver: SinkDriver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[str, Any]], **more: Any) -> None:
     """Run given batches into sinks, to the end."""
-    wait_for_end(started(driver, batches, sinks, **more))
+    finish(started(driver, batches, sinks, **more))

@@ -15,9 +15,9 @@ import trustme
 
 from streamling import __version__
 from streamling.connectors.clickhouse.client import ClickHouseClient
-from streamling.connectors.clickhouse.config import ClickHouse as Settings
+from streamling.connectors.clickhouse.config import ClickHouseSettings
 from streamling.connectors.clickhouse.errors import ServerError
-from streamling.connectors.clickhouse.server import Server, TableName, identifier, literal
+from streamling.connectors.clickhouse.server import ClickHouseServer, TableName, identifier, literal
 from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError, Unreachable
 from streamling.network.policy import ANY_ADDRESS
@@ -31,9 +31,9 @@ ODD = 'it\'s \\ `odd` "text" \t\n\r ü {x:String} \0!'
 
 
 def client_of(url: str, *, timeout: float = 30, **settings: Any) -> ClickHouseClient:
-    config = Settings.model_validate({"url": url, "password": "hunter2", **settings})
+    config = ClickHouseSettings.model_validate({"url": url, "password": "hunter2", **settings})
     return ClickHouseClient(
-        Server.of(config, "clickhouse_sink", ANY_ADDRESS), application_id="pipe line\n7", timeout=timeout
+        ClickHouseServer.of(config, "clickhouse_sink", ANY_ADDRESS), application_id="pipe line\n7", timeout=timeout
     )
 
 
@@ -235,11 +235,11 @@ def test_a_server_may_be_behind_a_path() -> None:
 
 def test_a_url_that_is_not_one_is_an_error() -> None:
     with pytest.raises(StreamlingError, match=r"clickhouse_sink\.url is not an http or https URL"):
-        Server.of(Settings.model_construct(url="clickhouse:9000"), "clickhouse_sink", ANY_ADDRESS)
+        ClickHouseServer.of(ClickHouseSettings.model_construct(url="clickhouse:9000"), "clickhouse_sink", ANY_ADDRESS)
 
 
 def test_a_table_may_be_named_with_its_database() -> None:
-    server = Server.of(Settings(database="here"), "clickhouse_sink", ANY_ADDRESS)
+    server = ClickHouseServer.of(ClickHouseSettings(database="here"), "clickhouse_sink", ANY_ADDRESS)
     assert TableName.parse("t", server) == TableName("here", "t")
     assert TableName.parse("there.t", server) == TableName("there", "t")
 

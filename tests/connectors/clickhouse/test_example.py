@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.dev.services.jsonlines import messages
 from streamling.dev.services.topics import create_topic, produce
 from tests.connectors.clickhouse.driver import Database
@@ -23,7 +23,7 @@ def test_the_example_shows_the_rows_of_its_page(spark, kafka, registry, database
     create_topic(kafka.brokers, topic := "trades_of_the_example")
     bench = Bench(spark)
     text = (FOLDER / "pipeline.yaml").read_text().replace("topic: trades", f"topic: {topic}")
-    source = KafkaSource(brokers=kafka.brokers, schema_registry_url=registry.url)
+    source = KafkaSourceSettings(brokers=kafka.brokers, schema_registry_url=registry.url)
     settings = {"kafka_source": source, "clickhouse_sink": database.settings}
     run = bench.start(text, **settings)
     try:

@@ -13,10 +13,11 @@ from streamling.connectors.clickhouse.source import ClickHouseSource
 from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.errors import StreamlingError
 from streamling.plugins.sources import End, SourceBatch, SparkRead
-from streamling.types.spark import from_physical, to_arrow_schema
+from streamling.types.spark import to_arrow_schema
 from tests.connectors.clickhouse.driver import Database
 from tests.connectors.clickhouse.source_driver import STATE_KEY, SourceDriver
 from tests.harness.clickhouse import clear_faults, inject_fault
+from tests.types.physical import from_physical
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 

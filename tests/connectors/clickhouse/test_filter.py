@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.connectors.clickhouse.filter import Filter
+from streamling.connectors.clickhouse.filter import QueryFilter
 from streamling.errors import StreamlingError
 
 
@@ -20,7 +20,7 @@ from streamling.errors import StreamlingError
     ],
 )
 def test_brackets_in_quotes_and_comments_do_not_count(text: str) -> None:
-    assert Filter.parse(text).sql == f"(\n{text}\n)"
+    assert QueryFilter.parse(text).sql == f"(\n{text}\n)"
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_brackets_in_quotes_and_comments_do_not_count(text: str) -> None:
 )
 def test_what_could_end_the_condition_is_refused(text: str) -> None:
     with pytest.raises(StreamlingError, match="the filter is not a condition"):
-        Filter.parse(text)
+        QueryFilter.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -46,4 +46,4 @@ def test_what_could_end_the_condition_is_refused(text: str) -> None:
     ],
 )
 def test_a_filter_that_only_depends_on_the_key_is_recognised(text: str, only_keys: bool) -> None:
-    assert Filter.parse(text).uses_only({"id", "day"}) is only_keys
+    assert QueryFilter.parse(text).uses_only({"id", "day"}) is only_keys

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.clickhouse.insert_log import InsertLog, RowsAhead
-from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.run.contexts import NodeStateView
 from streamling.engine.state.memory import MemoryState
 
 SEEDS = int(os.environ.get("STREAMLING_TEST_WRITE_PLANS", "15"))

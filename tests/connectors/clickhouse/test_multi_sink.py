@@ -7,7 +7,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from streamling.dev.contracts.harness import wait_for_end
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
@@ -15,7 +14,7 @@ from tests.connectors.clickhouse.driver import Database, SinkDriver, in_batches,
 from tests.connectors.postgres.driver import Driver as PostgresDriver
 from tests.connectors.sink_driver import Row
 from tests.harness.endpoint import endpoint
-from tests.harness.pipelines import eventually
+from tests.harness.pipelines import eventually, finish
 
 pytestmark = pytest.mark.services
 
@@ -66,7 +65,7 @@ def test_a_checkpoint_with_clickhouse_and_a_webhook_is_finalized(driver: SinkDri
             assert sorted(row["id"] for row in server.rows) == list(range(40))
         finally:
             pipeline.stop("the test has what it wants")
-            wait_for_end(pipeline)
+            finish(pipeline)
 
 
 def test_an_outage_of_postgres_does_not_lose_rows_of_clickhouse(driver: SinkDriver, pg: PostgresDriver) -> None:

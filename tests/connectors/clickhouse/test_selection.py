@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.table_query import ReadLimits, TableQuery
 from streamling.connectors.clickhouse.table_reader import TableReader
 from streamling.errors import StreamlingError
@@ -70,7 +70,7 @@ CONVERSIONS: list[tuple[str, list[str], pa.DataType, list[Any]]] = [
 
 def reader_of(database: Database, target: pa.Schema, **fields: Any) -> TableReader:
     config = AppConfig(clickhouse_source=database.settings)
-    server = Server.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source", ANY_ADDRESS)
+    server = ClickHouseServer.of(config.part(ClickHouseConfig).clickhouse_source, "clickhouse_source", ANY_ADDRESS)
     context = NodeContext(
         name="n", options=SourceOptions(type="x"), config=config, state=StoredState(), metrics=NoopMetrics()
     )

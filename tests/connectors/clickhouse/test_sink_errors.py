@@ -14,7 +14,7 @@ import pytest
 from streamling.connectors.clickhouse.errors import RowError
 from streamling.connectors.clickhouse.sink import ClickHouseSink
 from streamling.dev.services.clickhouse import LocalClickHouse
-from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.run.contexts import NodeStateView
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError, Unreachable
 from tests.connectors.clickhouse.driver import Database, SinkDriver

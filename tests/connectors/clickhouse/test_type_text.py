@@ -9,7 +9,7 @@ from streamling.connectors.clickhouse.type_text import (
     EnumValue,
     InvalidTypeError,
     Named,
-    Setting,
+    TypeSetting,
     parse_type,
     split_type,
 )
@@ -77,9 +77,9 @@ def test_a_tuple_has_names_where_its_elements_have_them() -> None:
 
 def test_json_has_typed_paths_and_settings() -> None:
     assert parse_type("JSON(max_dynamic_types = 4, a.b Array(UInt8), SKIP `x y`)").arguments == (
-        Setting("max_dynamic_types = 4"),
+        TypeSetting("max_dynamic_types = 4"),
         Named("a.b", ClickHouseType("Array", (ClickHouseType("UInt8"),))),
-        Setting("SKIP `x y`"),
+        TypeSetting("SKIP `x y`"),
     )
 
 

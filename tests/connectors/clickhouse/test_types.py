@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import BadRow, StreamlingError
-from streamling.types.names import arrow_type_name
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY, arrow_type_name
 from streamling.types.wide.layout import I256, U256, WideDecimal, from_integers, layout_of
 from tests.connectors.clickhouse.driver import Database, SinkDriver
 
@@ -37,7 +36,7 @@ def wide(type_: pa.DataType, *numbers: int | None, through_spark: bool = True) -
     held = from_integers(numbers, layout)
     if not through_spark:
         return pa.field("v", type_), pa.ExtensionArray.from_storage(type_, held)
-    return pa.field("v", pa.binary(), metadata={LOGICAL: str(type_)}), held
+    return pa.field("v", pa.binary(), metadata={TYPE_KEY: str(type_)}), held
 
 
 def write(driver: SinkDriver, values: pa.Array, field: pa.Field | None = None, **options: Any) -> None:
@@ -126,14 +125,14 @@ def test_wide_numbers_keep_all_their_digits(driver, type_, numbers, new, through
 
 def test_a_decimal_that_spark_holds_as_bytes_is_written_as_decimal(driver) -> None:
     held = from_integers([-(10**49), 5, None], layout_of(pa.decimal256(50, 4)))
-    write(driver, held, pa.field("v", pa.binary(), metadata={LOGICAL: "decimal256(50, 4)"}))
+    write(driver, held, pa.field("v", pa.binary(), metadata={TYPE_KEY: "decimal256(50, 4)"}))
     assert driver.database.types("t")["v"] == "Nullable(Decimal(50, 4))"
     assert stored(driver) == ["-" + "1" + "0" * 45, "0.0005", None]
 
 
 def test_unsigned_numbers_that_spark_holds_in_other_types_keep_their_type(driver) -> None:
     values = pa.array([Decimal(2**64 - 1)], pa.decimal128(20, 0))
-    write(driver, values, pa.field("v", values.type, metadata={LOGICAL: "uint64"}))
+    write(driver, values, pa.field("v", values.type, metadata={TYPE_KEY: "uint64"}))
     assert driver.database.types("t")["v"] == "Nullable(UInt64)"
     assert stored(driver) == [str(2**64 - 1)]
 
@@ -150,7 +149,7 @@ def test_unsigned_numbers_that_spark_holds_in_other_types_keep_their_type(driver
     ],
 )
 def test_types_that_spark_holds_in_others_are_written_as_what_they_are(driver, name, held, new, text) -> None:
-    write(driver, held, pa.field("v", held.type, metadata={LOGICAL: name}))
+    write(driver, held, pa.field("v", held.type, metadata={TYPE_KEY: name}))
     assert driver.database.types("t")["v"] == f"Nullable({new})"
     assert stored(driver) == [text]
 
@@ -158,7 +157,7 @@ def test_types_that_spark_holds_in_others_are_written_as_what_they_are(driver, n
 def test_wide_numbers_inside_of_nested_values_keep_all_their_digits(driver) -> None:
     layout = layout_of(U256)
     held = pa.array([[layout.encode(_HUGE)], []], pa.list_(pa.binary()))
-    write(driver, held, pa.field("v", held.type, metadata={LOGICAL: arrow_type_name(pa.list_(U256))}))
+    write(driver, held, pa.field("v", held.type, metadata={TYPE_KEY: arrow_type_name(pa.list_(U256))}))
     assert driver.database.types("t")["v"] == "Array(Nullable(UInt256))"
     assert stored(driver) == [f"[{_HUGE}]", "[]"]
 
@@ -274,7 +273,7 @@ def test_a_slice_of_a_batch_is_written_as_such(driver) -> None:
         "w": wide(U256, *range(6))[1],
     }
     fields = [pa.field(name, values.type) for name, values in columns.items()]
-    fields[-1] = fields[-1].with_metadata({LOGICAL: "u256"})
+    fields[-1] = fields[-1].with_metadata({TYPE_KEY: "u256"})
     rows = pa.record_batch(list(columns.values()), schema=pa.schema(fields))
     driver.write(rows.slice(2, 3))
     assert driver.rows("id, toString(l), toString(m), toString(s), toString(w)") == [

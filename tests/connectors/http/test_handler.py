@@ -16,16 +16,16 @@ import pytest
 from streamling.connectors.http.handler import HandlerTransform
 from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.contract import sample_rows
-from streamling.dev.contracts.harness import NoSpark, eventually, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.redaction import add_secrets
 from streamling.testing import PipelineHarness, TransformContract
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY
 from streamling.types.wide.layout import WideInteger, from_integers, layout_of
 from tests.fuzz.encodings import ENCODINGS
 from tests.harness.endpoint import Endpoint, Reply, Request, echo, endpoint
-from tests.harness.pipelines import Bench as PipelineBench
+from tests.harness.pipelines import Bench, eventually, finish
 
 
 def updated(request: Request) -> Reply:
@@ -318,7 +318,7 @@ def test_wide_integers_are_numbers_with_all_their_digits():
         [
             pa.field("id", pa.int64()),
             pa.field("own", WideInteger("u256")),
-            pa.field("spark", held.type, metadata={LOGICAL: "u256"}),
+            pa.field("spark", held.type, metadata={TYPE_KEY: "u256"}),
         ]
     )
     own = pa.ExtensionArray.from_storage(WideInteger("u256"), held)
@@ -392,7 +392,7 @@ def test_no_more_requests_are_in_flight_than_configured(most, counts):
 def test_a_result_is_emitted_immediately_even_if_no_batch_follows():
     with endpoint(lambda request: Reply(text=request.text, seconds=0.05)) as server:
         made = bench(server)
-        made.on_read = lambda number: eventually(lambda: len(made.received_rows) == number, "the batch before arrives")
+        made.on_read = lambda number: eventually(lambda: len(made.received_rows) == number, 60, "the one before")
         made.finish(batches(1, 1, 1), interval=3600)
     assert len(made.written_rows) == 3
 
@@ -411,9 +411,9 @@ def test_a_position_is_stored_only_after_the_responses():
         made.state.before_store = lambda entries: stored.append((entries["given"], hold.is_set()))
         run = made.start(batches(1, 1, 1, 1, 1, 1), interval=0.01)
         # a marker may hold back the requests after the late one
-        eventually(lambda: len(server.accepted) >= 3 and len(server.requests) > 3, "one is late")
+        eventually(lambda: len(server.accepted) >= 3 and len(server.requests) > 3, 60, "one is late")
         hold.set()
-        wait_for_end(run)
+        finish(run)
     assert not [position for position, answered in stored if position > 3 and not answered]
     assert made.position == {"given": 6}
     assert [row["id"] for row in made.written_rows] == list(range(6))
@@ -423,9 +423,9 @@ def test_all_nodes_of_a_pipeline_share_one_client():
     with endpoint(echo) as server:
         made = bench(server, parallelism=3)
         run = made.start(batches(9))
-        eventually(lambda: server.requests, "requests come")
+        eventually(lambda: server.requests, 60, "requests come")
         threads = [thread.name for thread in threading.enumerate() if thread.name == "http"]
-        wait_for_end(run)
+        finish(run)
     assert len(threads) <= 1
     assert not [thread for thread in threading.enumerate() if thread.name == "http"]
     assert sorted(row["id"] for row in made.written_rows) == list(range(9))
@@ -497,11 +497,11 @@ def test_an_unavailable_endpoint_is_retried(caplog):
     made = bench(server)
     made.ends = False
     run = made.start(batches(5, 5))
-    eventually(lambda: "connection refused; attempt 1" in caplog.text, "the trouble is logged")
+    eventually(lambda: "connection refused; attempt 1" in caplog.text, 60, "the trouble is logged")
     with endpoint(echo, port=port):
-        eventually(lambda: len(made.received_rows) == 10, "the rows arrive")
+        eventually(lambda: len(made.received_rows) == 10, 60, "the rows arrive")
         made.stop()
-        wait_for_end(run)
+        finish(run)
     assert len(caplog.records) < 10
     assert made.position == {"given": 2}
 
@@ -512,10 +512,10 @@ def test_a_stop_does_not_wait_for_an_unavailable_endpoint():
     made = bench(server)
     made.ends = False
     run = made.start(batches(5))
-    eventually(lambda: made.call_log.count("process"), "the rows are in the handler")
+    eventually(lambda: made.call_log.count("process"), 60, "the rows are in the handler")
     made.stop()
     with pytest.raises(StreamlingError, match="POST http"):
-        wait_for_end(run)
+        finish(run)
     assert not made.position
 
 
@@ -530,10 +530,10 @@ def test_a_drain_waits_for_requests_in_flight():
         made = bench(server, one_row_per_request=True)
         made.ends = False
         run = made.start(batches(10))
-        eventually(lambda: server.at_once == 10, "all requests are under way")
+        eventually(lambda: server.at_once == 10, 60, "all requests are under way")
         made.stop()
         go.set()
-        wait_for_end(run)
+        finish(run)
     assert [row["id"] for row in made.written_rows] == list(range(10))
     assert made.position == {"given": 1}
 
@@ -595,7 +595,7 @@ def _with_dead_letters(server: Endpoint, limits: Mapping[str, Any] | None = None
         "transforms": {"asked": {**handler, **options}},
         "sinks": {"out": {"type": "memory", "from": "asked"}, "bad": {"type": "memory"}},
     }
-    return PipelineBench(NoSpark()).run(json.dumps(nodes), external_http_handler=limits or {})
+    return Bench(NoSpark()).run(json.dumps(nodes), external_http_handler=limits or {})
 
 
 def picky(request: Request) -> Reply:

@@ -8,7 +8,7 @@ from pydantic import SecretStr, ValidationError
 from streamling.connectors.http.options import HttpCall, resolve_secret, secret_key
 from streamling.connectors.http.webhook import WebhookSinkOptions
 from streamling.errors import StreamlingError
-from streamling.pipeline.config.core import Network
+from streamling.pipeline.config.core import NetworkSettings
 from streamling.pipeline.options import dump
 
 
@@ -16,7 +16,7 @@ from streamling.pipeline.options import dump
 class Secrets:
     http_secret_header: dict[str, str] = field(default_factory=dict)
     http_secret_value: dict[str, SecretStr] = field(default_factory=dict)
-    network: Network = field(default_factory=Network)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
 
 
 def webhook(**fields: object) -> WebhookSinkOptions:
@@ -37,7 +37,9 @@ CONFIGURED = Secrets({"my_api_key": "X-Api-Key"}, {"my_api_key": SecretStr("hunt
     [(None, True), ((), False), (("example.com",), True), (("other.example.com", "*.org"), False)],
 )
 def test_the_header_of_a_secret_goes_to_allowed_hosts_only(allowed, is_sent) -> None:
-    config = Secrets(CONFIGURED.http_secret_header, CONFIGURED.http_secret_value, Network(credential_hosts=allowed))
+    config = Secrets(
+        CONFIGURED.http_secret_header, CONFIGURED.http_secret_value, NetworkSettings(credential_hosts=allowed)
+    )
     options = webhook(secret_name="my_api_key")
     if is_sent:
         assert resolve(options, config) == ("X-Api-Key", SecretStr("hunter2"))

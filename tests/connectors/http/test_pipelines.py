@@ -19,7 +19,7 @@ import pytest
 from streamling.connectors.http.handler import HandlerTransform
 from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.contract import sample_rows
-from streamling.dev.contracts.harness import NoSpark, eventually, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
@@ -27,6 +27,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness
 from tests.harness.endpoint import Reply, Request, echo, endpoint
+from tests.harness.pipelines import eventually, finish
 from tests.paths import ROOT
 
 EXAMPLE = ROOT / "examples" / "http"
@@ -78,7 +79,7 @@ def test_each_row_passes_exactly_once_with_any_number_of_instances(widths):
                 "posted": {"type": "webhook", "from": "two", "url": server.url + "/posted", "parallelism": last},
             },
         )
-        wait_for_end(run)
+        finish(run)
     assert sorted(collected_rows(run, "kept").column("id").to_pylist()) == list(range(200))
     posted = [row["id"] for request in server.accepted if request.path.endswith("/posted") for row in request.rows]
     assert sorted(posted) == list(range(200))
@@ -97,11 +98,11 @@ def test_checkpoints_continue_while_rows_wait_for_a_full_batch(size):
             transforms={"asked": handler(server.url, batch_size=size, batch_flush_interval="1h")},
             sinks={"ledger": {"type": "contract.ledger", "from": "asked"}},
         )
-        eventually(lambda: made.position == {"given": 30}, "the last position is stored while the source waits")
+        eventually(lambda: made.position == {"given": 30}, 60, "the last position is stored while the source waits")
         assert len(set(stored)) > 1, "nothing was stored while rows came"
         assert [row["id"] for row in made.written_rows] == list(range(30))
         made.stop()
-        wait_for_end(run)
+        finish(run)
 
 
 def test_an_interval_alone_collects_the_rows_of_that_time():
@@ -113,9 +114,9 @@ def test_an_interval_alone_collects_the_rows_of_that_time():
             transforms={"asked": handler(server.url, batch_flush_interval="300ms")},
             sinks={"ledger": {"type": "contract.ledger", "from": "asked"}},
         )
-        eventually(lambda: len(made.received_rows) == 10, "rows go out without a marker")
+        eventually(lambda: len(made.received_rows) == 10, 60, "rows go out without a marker")
         made.stop()
-        wait_for_end(run)
+        finish(run)
     assert len(server.requests) < 10
 
 
@@ -130,7 +131,7 @@ def test_a_slow_endpoint_holds_the_source_back():
             transforms={"asked": handler(server.url)},
             sinks={"ledger": {"type": "contract.ledger", "from": "asked"}},
         )
-        wait_for_end(run)
+        finish(run)
     assert len(made.written_rows) == 2000
     assert max(most) <= 60, "batches pile up in front of the endpoint"
 
@@ -159,7 +160,7 @@ def test_postgres_and_webhook_receive_the_rows_of_one_handler(postgres):
                 "hook": {"type": "webhook", "from": "asked", "url": server.url + "/hook"},
             },
         )
-        wait_for_end(run)
+        finish(run)
     with closing(psycopg.connect(postgres.dsn, autocommit=True)) as connection:
         assert connection.execute("SELECT count(*), max(id) FROM http_test.scored").fetchone() == (50, 49)
         connection.execute("DROP SCHEMA http_test CASCADE")
@@ -221,7 +222,7 @@ def test_sql_before_and_after_a_handler_sees_the_types_it_declares(spark, tmp_pa
         )
         run.analyse(spark)
         run.start()
-        wait_for_end(run)
+        finish(run)
     rows = sorted(collected_rows(run, "kept").to_pylist(), key=lambda row: row["id"])
     assert rows == [
         {"id": n, "twice": Decimal(f"{2 * n}.5000"), "big": 2**63 - 1, "hour": "10", "_gs_op": "i"}

@@ -16,7 +16,7 @@ import pytest
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.contract import sample_rows
-from streamling.dev.contracts.harness import NAME, TYPE, NoSpark, eventually, wait_for_end
+from streamling.dev.contracts.harness import NAME, TYPE, NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
@@ -24,6 +24,7 @@ from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.testing import PipelineHarness, SinkContract
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
+from tests.harness.pipelines import eventually, finish
 
 
 def bench(server: Endpoint, **options: Any) -> PipelineHarness:
@@ -127,10 +128,10 @@ def test_an_acknowledgement_waits_for_all_responses():
     with endpoint(late) as server:
         made = bench(server)
         run = made.start(batches(1, 1, 1), interval=0.01)
-        eventually(lambda: len(server.accepted) == 2, "two are answered")
+        eventually(lambda: len(server.accepted) == 2, 60, "two are answered")
         assert not made.position
         hold.set()
-        wait_for_end(run)
+        finish(run)
     assert made.position == {"given": 3}
 
 
@@ -145,10 +146,10 @@ def test_rows_count_as_delivered_when_their_request_is_answered(one_row_per_requ
 
     with endpoint(late) as server:
         run = bench(server, one_row_per_request=one_row_per_request, batch_size=2).start(batches(6))
-        eventually(lambda: run.rows_written() == {NAME: 4}, "four are answered")
+        eventually(lambda: run.rows_written() == {NAME: 4}, 60, "four are answered")
         assert run.metrics.value("output_rows", NAME) == 4
         hold.set()
-        wait_for_end(run)
+        finish(run)
     assert run.rows_written() == {NAME: 6}
 
 
@@ -250,7 +251,7 @@ def test_two_sinks_fail_together_when_one_does(tmp_path):
         run.analyse(NoSpark())
         run.start()
         with pytest.raises(StreamlingError, match="webhook sink 'bad'"):
-            wait_for_end(run)
+            finish(run)
     assert not state.items()
 
 
@@ -287,7 +288,7 @@ def with_dead_letters(
 ) -> tuple[Any, list[dict[str, Any]]]:
     """Run rows to the end; returns the run and the dead letters."""
     run = start_with_dead_letters(server, given, **options)
-    wait_for_end(run)
+    finish(run)
     return run, collected_rows(run, "bad").to_pylist()
 
 
@@ -301,9 +302,9 @@ def test_with_dead_letters_rows_are_counted_while_others_of_their_batch_are_sent
 
     with endpoint(late) as server:
         run = start_with_dead_letters(server, batches(6), one_row_per_request=True)
-        eventually(lambda: run.rows_written() == {NAME: 4}, "four are answered")
+        eventually(lambda: run.rows_written() == {NAME: 4}, 60, "four are answered")
         hold.set()
-        wait_for_end(run)
+        finish(run)
     assert run.rows_written() == {NAME: 6}
 
 

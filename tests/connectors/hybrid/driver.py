@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from streamling.connectors.clickhouse.client import ClickHouseClient
-from streamling.connectors.clickhouse.config import ClickHouseSource
-from streamling.connectors.clickhouse.server import Server
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.clickhouse.config import ClickHouseSourceSettings
+from streamling.connectors.clickhouse.server import ClickHouseServer
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.connectors.memory import collected_rows
 from streamling.engine.run.run import PipelineRun
 from streamling.network.policy import ANY_ADDRESS
@@ -32,9 +32,9 @@ class Database:
         self.clickhouse = clickhouse
         self.execute(f"CREATE DATABASE IF NOT EXISTS {self.name}", database="default")
 
-    def settings(self, **more: Any) -> ClickHouseSource:
+    def settings(self, **more: Any) -> ClickHouseSourceSettings:
         server = {"url": self.clickhouse.url, "user": self.clickhouse.user, "password": self.clickhouse.password}
-        return ClickHouseSource(**{**server, "database": self.name, **more})
+        return ClickHouseSourceSettings(**{**server, "database": self.name, **more})
 
     def variables(self) -> dict[str, str]:
         """The environment of a command that reads from it."""
@@ -42,8 +42,8 @@ class Database:
         server = {"URL": named.url, "USER": named.user, "PASSWORD": named.password, "DATABASE": self.name}
         return {f"STREAMLING__CLICKHOUSE_SOURCE__{name}": value for name, value in server.items()}
 
-    def server(self, database: str | None = None) -> Server:
-        return Server.of(self.settings(database=database or self.name), "clickhouse_source", ANY_ADDRESS)
+    def server(self, database: str | None = None) -> ClickHouseServer:
+        return ClickHouseServer.of(self.settings(database=database or self.name), "clickhouse_source", ANY_ADDRESS)
 
     def execute(self, *statements: str, database: str | None = None) -> None:
         with ClickHouseClient(self.server(database), application_id="tests", timeout=60) as client:
@@ -107,7 +107,7 @@ class HybridBench(Bench):
 
     def prepare(self, text: str, **settings: Any) -> PipelineRun:  # type: ignore[override]
         services = {
-            "kafka_source": KafkaSource(
+            "kafka_source": KafkaSourceSettings(
                 brokers=self.kafka.brokers, schema_registry_url=self.registry_service.url, lag_report_interval_ms=500
             ),
             "clickhouse_source": self.database.settings(**self.reading),

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.postgres.config import PostgresState
-from streamling.engine.run.app import App
+from streamling.connectors.postgres.config import PostgresStateSettings
+from streamling.engine.launch.launcher import Launcher
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import load_config
 from tests.cli.conftest import Project, command_environment, command_line
@@ -77,12 +77,16 @@ def test_a_backfill_on_a_terminal_shows_its_progress_and_a_finished_job_does_not
     assert messages(again.err)[-1] == "INFO  finished; rows: 0 to all, 0 to rest"
 
 
-def test_a_pipeline_with_a_hybrid_source_runs_once_at_a_time(backfill, postgres_state: PostgresState):
+def test_a_pipeline_with_a_hybrid_source_runs_once_at_a_time(backfill, postgres_state: PostgresStateSettings):
     """Also with a state that several instances could share."""
     settings: dict[str, Any] = postgres_state.model_dump(mode="json", exclude={"password"})
     state = {"backend_type": "Postgres", "postgres": settings}
     backfill.write("config.yaml", json.dumps({"application_id": "backfill", "state_backend": state}))
-    app = App.of(load_config("config", cwd=backfill.folder, env={}))
-    pipeline = app.pipeline(str(backfill.folder / "pipeline.yaml"))
-    with app.state(pipeline), pytest.raises(StreamlingError, match="is in use by process"), app.state(pipeline):
+    launcher = Launcher.of(load_config("config", cwd=backfill.folder, env={}))
+    pipeline = launcher.pipeline(str(backfill.folder / "pipeline.yaml"))
+    with (
+        launcher.state(pipeline),
+        pytest.raises(StreamlingError, match="is in use by process"),
+        launcher.state(pipeline),
+    ):
         pass

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.connectors.kafka.config import KafkaSink
+from streamling.connectors.kafka.config import KafkaSinkSettings
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.avro import SchemaRegistry, decode
 from streamling.dev.services.kafka import LocalKafka
@@ -60,7 +60,7 @@ class KafkaSinkBench(Bench):
 
     def begin(self, topic: str, *batches: pa.RecordBatch, sql: str | None = None, **options: Any) -> PipelineRun:
         self.batches = batches
-        config = KafkaSink(**{"brokers": self.kafka.brokers, "schema_registry_url": self.url, **self.settings})
+        config = KafkaSinkSettings(**{"brokers": self.kafka.brokers, "schema_registry_url": self.url, **self.settings})
         run = self.prepare(self.text(topic, sql, **options), kafka_sink=config)
         self.runs.append(run)
         run.start()

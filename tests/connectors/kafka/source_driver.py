@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.connectors.memory import collected_rows
 from streamling.dev.services.avro import SchemaRegistry, decode
 from streamling.dev.services.kafka import LocalKafka
@@ -117,7 +117,7 @@ class KafkaBench(Bench):
         return self.begin_text(self.text(topic, sql, **options))
 
     def begin_text(self, text: str, **how: Any):
-        config = KafkaSource(
+        config = KafkaSourceSettings(
             **{"brokers": self.kafka.brokers, "schema_registry_url": self.registry_service.url, **self.settings}
         )
         return self.start(text, kafka_source=config, **self.sections, **how)

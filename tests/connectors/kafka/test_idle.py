@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.kafka.admin import KafkaAdmin
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
@@ -66,7 +66,7 @@ def started(spark: Any, brokers: str, topic: str, shared: SharedResources) -> tu
         "transforms": {"shaped": {"type": "sql", "primary_key": "id", "sql": "SELECT id FROM rows"}},
         "sinks": {"out": {"type": "memory", "from": "shaped"}},
     }
-    source = KafkaSource(brokers=brokers, lag_report_interval_ms=500)
+    source = KafkaSourceSettings(brokers=brokers, lag_report_interval_ms=500)
     config = AppConfig(application_id=topic, checkpoint_interval_sec=0.1, kafka_source=source)
     registry, state = Registry.builtin(), CountingState()
     pipeline = parse_pipeline(json.dumps(text), registry=registry, config=config)

@@ -17,13 +17,14 @@ from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.plugins.streams import NeedsJob
 from streamling.spark.counting import row_count
+from tests.harness.pipelines import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 _numbers = itertools.count(1)
 
 
-class Bench:
+class TopicMessages:
     """A topic, its messages as the driver has them and as Spark reads them."""
 
     def __init__(self, spark, kafka) -> None:
@@ -64,21 +65,21 @@ def _plan(frame: Any) -> MessagePlan:
 
 
 @pytest.fixture
-def bench(spark, kafka) -> Iterator[Bench]:
-    made = Bench(spark, kafka)
+def topic(spark, kafka) -> Iterator[TopicMessages]:
+    made = TopicMessages(spark, kafka)
     yield made
     made.buffer.close()
 
 
-def test_all_columns_of_a_message_are_those_that_spark_reads(bench: Bench) -> None:
-    plan = _plan(message_template(bench.spark, headers=True))
-    found = plan.to_arrow(bench.messages("one", "two"))
-    wanted = bench.read_by_spark().toArrow()
+def test_all_columns_of_a_message_are_those_that_spark_reads(topic: TopicMessages) -> None:
+    plan = _plan(message_template(topic.spark, headers=True))
+    found = plan.to_arrow(topic.messages("one", "two"))
+    wanted = topic.read_by_spark().toArrow()
     assert found.schema.equals(wanted.schema, check_metadata=True)
     assert pa.Table.from_batches([found]).to_pylist() == wanted.to_pylist()
 
 
-def test_types_are_those_of_a_spark_job(bench: Bench) -> None:
+def test_types_are_those_of_a_spark_job(topic: TopicMessages) -> None:
     text = "CAST(value AS STRING)"
     expressions = (
         f"CAST({text} AS TINYINT) AS a",
@@ -93,75 +94,73 @@ def test_types_are_those_of_a_spark_job(bench: Bench) -> None:
         "value AS j",
         f"make_dt_interval(0, 0, 0, CAST({text} AS INT)) AS k",
     )
-    plan = bench.plan(expressions)
-    found = plan.to_arrow(bench.messages("7", "100"))
-    wanted = bench.read_by_spark().selectExpr(*expressions).toArrow()
+    plan = topic.plan(expressions)
+    found = plan.to_arrow(topic.messages("7", "100"))
+    wanted = topic.read_by_spark().selectExpr(*expressions).toArrow()
     assert found.schema.equals(wanted.schema, check_metadata=True)
     assert pa.Table.from_batches([found]).to_pylist() == wanted.to_pylist()
 
 
-def test_filters_and_projections_follow_each_other(bench: Bench) -> None:
-    plan = bench.plan(
+def test_filters_and_projections_follow_each_other(topic: TopicMessages) -> None:
+    plan = topic.plan(
         ("CAST(value AS STRING) AS text", "offset"), ("length(text) > 1",), ("upper(text) AS text", "offset")
     )
-    assert bench.rows(plan, "a", "bb", "ccc") == [{"text": "BB", "offset": 1}, {"text": "CCC", "offset": 2}]
-    assert bench.rows(plan, "d") == []
+    assert topic.rows(plan, "a", "bb", "ccc") == [{"text": "BB", "offset": 1}, {"text": "CCC", "offset": 2}]
+    assert topic.rows(plan, "d") == []
 
 
-def test_lists_become_rows(bench: Bench) -> None:
+def test_lists_become_rows(topic: TopicMessages) -> None:
     items = "from_json(CAST(value AS STRING), 'array<int>')"
-    plan = bench.plan((f"explode({items}) AS item", "offset"))
-    assert bench.rows(plan, "[1, 2]", "[]", "[3]") == [
+    plan = topic.plan((f"explode({items}) AS item", "offset"))
+    assert topic.rows(plan, "[1, 2]", "[]", "[3]") == [
         {"item": 1, "offset": 0},
         {"item": 2, "offset": 0},
         {"item": 3, "offset": 2},
     ]
-    outer = bench.plan((f"posexplode_outer({items})", "offset"))
-    assert bench.rows(outer, "[]") == [{"pos": None, "col": None, "offset": 3}]
+    outer = topic.plan((f"posexplode_outer({items})", "offset"))
+    assert topic.rows(outer, "[]") == [{"pos": None, "col": None, "offset": 3}]
 
 
-def test_the_current_time_is_that_of_the_batch(bench: Bench) -> None:
-    plan = bench.plan(("now() AS a", "current_date() AS b", "localtimestamp() AS c", "unix_timestamp() AS d"))
-    first, twin = bench.rows(plan, "1", "2")
+def test_the_current_time_is_that_of_the_batch(topic: TopicMessages) -> None:
+    plan = topic.plan(("now() AS a", "current_date() AS b", "localtimestamp() AS c", "unix_timestamp() AS d"))
+    first, twin = topic.rows(plan, "1", "2")
     assert first == twin
     time.sleep(1.1)  # the difference is what the test is about
     before = datetime.now(UTC)
-    (later,) = bench.rows(plan, "3")
+    (later,) = topic.rows(plan, "3")
     assert first["a"] < before <= later["a"] <= datetime.now(UTC)
     assert later["b"] == later["a"].date()
     assert later["c"] == later["a"].replace(tzinfo=None)
     assert later["d"] == int(later["a"].timestamp()) > first["d"]
 
 
-def test_a_condition_on_the_current_time_is_evaluated_for_each_batch(bench: Bench) -> None:
-    plan = bench.plan(("CAST(CAST(value AS STRING) AS TIMESTAMP) AS at", "offset"), ("at <= now()",))
+def test_a_condition_on_the_current_time_is_evaluated_for_each_batch(topic: TopicMessages) -> None:
+    plan = topic.plan(("CAST(CAST(value AS STRING) AS TIMESTAMP) AS at", "offset"), ("at <= now()",))
     soon = datetime.fromtimestamp(time.time() + 2, UTC).isoformat()
-    assert bench.rows(plan, soon) == []
-    deadline = time.monotonic() + 20
-    while not bench.rows(plan, soon):
-        assert time.monotonic() < deadline
+    assert topic.rows(plan, soon) == []
+    eventually(lambda: topic.rows(plan, soon))
 
 
-def test_random_values_do_not_repeat(bench: Bench) -> None:
-    plan = bench.plan(("rand() AS a", "uuid() AS b"))
-    rows = [row for _ in range(3) for row in bench.rows(plan, "1", "2")]
+def test_random_values_do_not_repeat(topic: TopicMessages) -> None:
+    plan = topic.plan(("rand() AS a", "uuid() AS b"))
+    rows = [row for _ in range(3) for row in topic.rows(plan, "1", "2")]
     assert len({row["a"] for row in rows}) == len({row["b"] for row in rows}) == 6
 
 
-def test_counters_count_the_rows_of_the_last_batch(bench: Bench) -> None:
-    frame = message_template(bench.spark, headers=True).observe("all", row_count())
+def test_counters_count_the_rows_of_the_last_batch(topic: TopicMessages) -> None:
+    frame = message_template(topic.spark, headers=True).observe("all", row_count())
     frame = frame.where("length(value) > 1").observe("long", row_count())
     plan = _plan(frame)
-    plan.to_arrow(bench.messages("a", "bb", "ccc"))
+    plan.to_arrow(topic.messages("a", "bb", "ccc"))
     assert plan.observed() == {"all": [3], "long": [2]}
-    plan.to_rows(bench.messages("d"))
+    plan.to_rows(topic.messages("d"))
     assert plan.observed() == {"all": [1], "long": [0]}
 
 
-def test_a_plan_that_needs_a_job_is_refused(bench: Bench) -> None:
+def test_a_plan_that_needs_a_job_is_refused(topic: TopicMessages) -> None:
     from pyspark.sql import functions as f
 
-    template = message_template(bench.spark, headers=True)
+    template = message_template(topic.spark, headers=True)
     python = f.udf(lambda value: len(value), "int", useArrow=False)
     for frame, reason in (
         (template.select(python("value")), "it uses <lambda>, computed in Python"),
@@ -179,20 +178,20 @@ def test_a_plan_that_needs_a_job_is_refused(bench: Bench) -> None:
         assert plan.reason == reason
 
 
-def test_an_error_of_an_expression_has_its_text(bench: Bench) -> None:
-    plan = bench.plan(("raise_error(CAST(value AS STRING)) AS x", "offset"))
+def test_an_error_of_an_expression_has_its_text(topic: TopicMessages) -> None:
+    plan = topic.plan(("raise_error(CAST(value AS STRING)) AS x", "offset"))
     with pytest.raises(Exception, match="this is wrong"):
-        plan.to_arrow(bench.messages("this is wrong"))
+        plan.to_arrow(topic.messages("this is wrong"))
     with pytest.raises(Exception, match="so is this"):
-        plan.to_arrow(bench.messages("so is this"))
+        plan.to_arrow(topic.messages("so is this"))
 
 
-def test_json_messages_of_the_source_are_decoded_here(bench: Bench) -> None:
+def test_json_messages_of_the_source_are_decoded_here(topic: TopicMessages) -> None:
     from pyspark.sql import functions as f
 
     from streamling.connectors.kafka.decode.json_decoder import decode_message, field_name
 
     decoded = decode_message(f.col("value"), [pa.field("id", pa.int64())])
-    frame = message_template(bench.spark, headers=True).select(decoded.alias("row"))
+    frame = message_template(topic.spark, headers=True).select(decoded.alias("row"))
     plan = _plan(frame.selectExpr(f"row.{field_name(0)} AS id"))
-    assert bench.rows(plan, json.dumps({"id": 12})) == [{"id": 12}]
+    assert topic.rows(plan, json.dumps({"id": 12})) == [{"id": 12}]

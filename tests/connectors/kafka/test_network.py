@@ -34,7 +34,7 @@ denied = []
 for address in {addresses!r}:
     try:
         found = jvm.java.net.InetAddress.getAllByName(address)
-        jvm.streamling.NetworkPolicy.check(address, found)
+        jvm.streamling.kafka.NetworkPolicy.check(address, found)
     except Exception:
         denied.append(address)
 admin = KafkaAdmin(session, {{"bootstrap.servers": "localhost:{port}"}})

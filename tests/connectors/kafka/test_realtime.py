@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.config import KafkaSink
+from streamling.connectors.kafka.config import KafkaSinkSettings
 from streamling.dev.services.topics import Message
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
@@ -199,9 +199,9 @@ def test_a_node_that_collects_rows_is_refused(bench: KafkaBench, batching: dict[
 
 
 def test_what_runs_on_executors_is_refused(bench: KafkaBench) -> None:
-    from streamling.pipeline.config.core import Spark
+    from streamling.pipeline.config.core import SparkSettings
 
-    master = Spark(master="spark://cluster:7077")
+    master = SparkSettings(master="spark://cluster:7077")
     found = refused(bench, {"rows": source()}, {"shaped": SCRIPT}, {"out": WEBHOOK}, spark=master)
     reason, remedy = "it runs in Python on the executors", "run on a local master (spark.master)"
     assert found == [_JOB.format(node="script transform 'shaped'", reason=reason, remedy=remedy)]
@@ -273,7 +273,7 @@ def test_a_new_column_for_which_rows_wait_is_logged(bench: KafkaBench, caplog: p
     topic.write(record("id"), {"id": 1})
     rows = {"type": "kafka", "topic": topic.name, "latency": "realtime", "primary_key": "id"}
     out = {"type": "kafka", "from": "rows", "topic": f"{topic.name}-out", "data_format": "json"}
-    bench.sections["kafka_sink"] = KafkaSink(brokers=bench.kafka.brokers)
+    bench.sections["kafka_sink"] = KafkaSinkSettings(brokers=bench.kafka.brokers)
     run = bench.begin_text(json.dumps({"sources": {"rows": rows}, "sinks": {"out": out}}))
     eventually(lambda: rows_in(run) == 1, 60)
     assert "latency: realtime" not in caplog.text

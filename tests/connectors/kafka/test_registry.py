@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.kafka.config import KafkaSettings
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
@@ -264,4 +264,4 @@ def test_schemas_of_other_kinds_are_rejected(scripted: _Scripted, answer: Any, m
 @pytest.mark.parametrize("url", ["", "file:///etc/passwd", "localhost:8081"])
 def test_only_http_urls_are_accepted(url: str) -> None:
     with pytest.raises(StreamlingError, match=r"kafka_source.schema_registry_url is"):
-        SchemaRegistry.of(Kafka(schema_registry_url=url), "kafka_source", ANY_ADDRESS)
+        SchemaRegistry.of(KafkaSettings(schema_registry_url=url), "kafka_source", ANY_ADDRESS)

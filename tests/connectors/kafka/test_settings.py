@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.kafka.config import KafkaSettings
 from streamling.connectors.kafka.settings import client_settings, spark_options
 from streamling.errors import StreamlingError
 from streamling.redaction import redact
 
 
 def _settings(**config: object) -> dict[str, str]:
-    return client_settings(Kafka(**config), "kafka_source")  # type: ignore[arg-type]
+    return client_settings(KafkaSettings(**config), "kafka_source")  # type: ignore[arg-type]
 
 
 def test_a_plain_connection_needs_the_brokers_only() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.config import KafkaSink as KafkaSinkSection
+from streamling.connectors.kafka.config import KafkaSinkSettings
 from streamling.connectors.kafka.sink import KafkaSink
 from streamling.testing import SinkContract
 from tests.connectors.kafka.sink_driver import KafkaSinkBench
@@ -19,7 +19,7 @@ from tests.connectors.kafka.sink_driver import KafkaSinkBench
 class TestKafkaSink(SinkContract):
     @pytest.fixture(autouse=True)
     def _place(self, spark, kafka, registry) -> None:
-        section = KafkaSinkSection(brokers=kafka.brokers, schema_registry_url=registry.url)
+        section = KafkaSinkSettings(brokers=kafka.brokers, schema_registry_url=registry.url)
         self.session, self.place = spark, KafkaSinkBench(spark, kafka, registry)
         self.topic = self.place.topic()
 

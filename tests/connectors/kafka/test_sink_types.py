@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fastavro import parse_schema, schemaless_writer
 
-from streamling.connectors.kafka.config import KafkaSink, KafkaSource
+from streamling.connectors.kafka.config import KafkaSinkSettings, KafkaSourceSettings
 from streamling.dev.services.topics import Message, consume, create_topic, end_offsets, produce
 from tests.connectors.kafka.sink_driver import KafkaSinkBench, record
 from tests.harness.pipelines import eventually, finish
@@ -89,7 +89,7 @@ class Copying(KafkaSinkBench):
         sources = {"rows": {"type": "kafka", "topic": source, "primary_key": "id"}}
         place = {"brokers": self.kafka.brokers, "schema_registry_url": self.url}
         text = json.dumps({"sources": sources, "transforms": transforms, "sinks": {"out": sink}})
-        run = self.start(text, kafka_source=KafkaSource(**place), kafka_sink=KafkaSink(**place))
+        run = self.start(text, kafka_source=KafkaSourceSettings(**place), kafka_sink=KafkaSinkSettings(**place))
         try:
             ended = lambda: sum(end_offsets(self.kafka.brokers, target).values()) >= count  # noqa: E731
             eventually(lambda: run.failure is not None or ended(), 60)

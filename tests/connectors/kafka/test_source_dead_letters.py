@@ -15,7 +15,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 from tests.connectors.kafka.source_driver import ORDERS, KafkaBench, Topic, framed, record
 from tests.connectors.postgres.driver import Driver
-from tests.harness.pipelines import RecordingSink
+from tests.harness.pipelines import LedgerSink
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -177,7 +177,7 @@ def _read(bench: KafkaBench, topic: Topic, count: int, **options: Any) -> tuple[
     return bench.collected(run, count), run
 
 
-class Stubborn(RecordingSink):
+class Stubborn(LedgerSink):
     """A sink that cannot flush rows."""
 
     def flush(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from streamling.connectors.kafka.lag import METRIC
 from streamling.connectors.memory import collected_rows
-from streamling.connectors.postgres.config import PostgresState as PostgresSettings
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
 from streamling.dev.services.topics import add_partitions
 from streamling.engine.run.run import PipelineRun
@@ -32,7 +32,7 @@ SOON = 60
 class Fleet(KafkaBench):
     """Instances of one pipeline on one topic, with the rows that each has read."""
 
-    def __init__(self, spark: Any, kafka: Any, registry: Any, settings: PostgresSettings | None) -> None:
+    def __init__(self, spark: Any, kafka: Any, registry: Any, settings: PostgresStateSettings | None) -> None:
         super().__init__(spark, kafka, registry)
         self._state_settings = settings
         self.application = f"app-{uuid4().hex[:8]}"
@@ -94,9 +94,9 @@ def partitions(run: PipelineRun) -> set[int]:
 
 
 @pytest.fixture
-def settings(postgres) -> PostgresSettings:
+def settings(postgres) -> PostgresStateSettings:
     server = {"host": "127.0.0.1", "port": postgres.port, "db": "postgres", "user": "postgres", "sslmode": "disable"}
-    return PostgresSettings(**server, state_schema_name=f"schema_{uuid4().hex}")
+    return PostgresStateSettings(**server, state_schema_name=f"schema_{uuid4().hex}")
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_all_instances_start_at_the_same_end_of_the_topic(fleet: Fleet) -> None:
 
 
 def test_an_instance_whose_partition_was_claimed_continues_from_the_stored_position(
-    fleet: Fleet, settings: PostgresSettings, caplog
+    fleet: Fleet, settings: PostgresStateSettings, caplog
 ) -> None:
     topic = fleet.topic(partitions=1)
     topic.register(ORDERS)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.config import KafkaSink
+from streamling.connectors.kafka.config import KafkaSinkSettings
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.memory import collected_rows
 from streamling.dev.services.topics import Message, add_partitions, consume, create_topic
@@ -255,7 +255,7 @@ def to_kafka(bench: KafkaBench, topic: Topic, sql: str, *, latency: str = "stand
             "sinks": {"out": {"type": "kafka", "from": "shaped", "topic": out, "data_format": "json", **sink}},
         }
     )
-    config = KafkaSink(brokers=topic.kafka.brokers, schema_registry_url=bench.registry_service.url)
+    config = KafkaSinkSettings(brokers=topic.kafka.brokers, schema_registry_url=bench.registry_service.url)
     bench.sections["kafka_sink"] = config
     return bench.begin_text(text)
 

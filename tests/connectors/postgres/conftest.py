@@ -8,14 +8,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from streamling.connectors.postgres.config import PostgresState
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.dev.services.postgres import LocalPostgres
 
 ROLE, PASSWORD = "needs_password", "open-sesame-5"
 
 
 @pytest.fixture
-def settings(postgres_state: PostgresState) -> PostgresState:
+def settings(postgres_state: PostgresStateSettings) -> PostgresStateSettings:
     """Return the configuration of a state backend."""
     return postgres_state
 

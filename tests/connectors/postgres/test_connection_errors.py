@@ -11,13 +11,13 @@ import pytest
 
 from streamling.connectors.postgres.sink import PostgresSink, PostgresSinkOptions
 from streamling.dev.services.postgres import LocalPostgres
-from streamling.engine.run.state import open_state
+from streamling.engine.state.store import state_store
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.transforms.dynamic_table.backends import create_store
-from streamling.transforms.dynamic_table.store import Store
+from streamling.transforms.dynamic_table.store import TableStore
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from tests.connectors.postgres.conftest import PASSWORD, ROLE
 from tests.harness.tcp_front import TcpFront
@@ -76,7 +76,7 @@ def use_sink(config: AppConfig) -> None:
     PostgresSink(context(config, options)).open()
 
 
-def table(config: AppConfig) -> Store:
+def table(config: AppConfig) -> TableStore:
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t"}
     return create_store(context(config, DynamicTableTransformOptions.model_validate(fields)))
 
@@ -89,7 +89,7 @@ def use_table(config: AppConfig) -> None:
 USERS = {
     "postgres_sink": use_sink,
     "dynamic_table_backend.postgres": use_table,
-    "state_backend.postgres": open_state,
+    "state_backend.postgres": lambda config: state_store(config).open(),
 }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -202,10 +201,7 @@ def test_writers_of_a_cached_table_take_turns(schema, postgres):
             "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
             " AND objid = (hashtext(%s)::bigint & 4294967295)::oid"
         )
-        deadline = time.monotonic() + 20
-        while not schema.execute(waits, f"{schema.name}.t")[0][0]:
-            assert time.monotonic() < deadline, "it does not wait for its turn"
-            time.sleep(0.02)
+        eventually(lambda: schema.execute(waits, f"{schema.name}.t")[0][0], 20, "it does not wait for its turn")
         writer.commit()
         appending.join(20)
         assert table.find_existing(["a", "b"]) == {"a", "b"}

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.sink import PostgresSink
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.run.run import PipelineRun
@@ -26,6 +26,7 @@ from streamling.plugins.registry import Registry
 from streamling.testing import SinkContract
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
+from tests.harness.pipelines import finish
 
 pytestmark = pytest.mark.services
 
@@ -92,7 +93,7 @@ def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[s
     started = PipelineRun(pipeline, config=settings, registry=registry, state=MemoryState())
     started.analyse(NoSpark())  # type: ignore[arg-type]
     started.start()
-    wait_for_end(started)
+    finish(started)
 
 
 def random_changes(seed: int, count: int) -> list[tuple[Any, ...]]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.session import ClientTimeout, Session
 from streamling.dev.services.postgres import LocalPostgres
 
@@ -24,7 +24,7 @@ class Time:
 
 @contextmanager
 def session(server: LocalPostgres, **more: Any) -> Iterator[Session]:
-    where = Server("127.0.0.1", server.port, "postgres", "postgres", SecretStr(""), "disable")
+    where = PostgresServer("127.0.0.1", server.port, "postgres", "postgres", SecretStr(""), "disable")
     opened = Session(where, application_name="test", connect_timeout=5, **more)
     try:
         yield opened

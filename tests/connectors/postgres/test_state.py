@@ -8,7 +8,7 @@ import pytest
 from psycopg import sql
 from pydantic import SecretStr
 
-from streamling.connectors.postgres.config import PostgresState as PostgresSettings
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
@@ -19,14 +19,16 @@ from tests.harness.concurrent import failures_of
 pytestmark = pytest.mark.services
 
 
-def rows(server: LocalPostgres, settings: PostgresSettings, columns: str) -> list[tuple[object, ...]]:
+def rows(server: LocalPostgres, settings: PostgresStateSettings, columns: str) -> list[tuple[object, ...]]:
     table = sql.Identifier(settings.state_schema_name, settings.state_table_name)
     with psycopg.connect(server.dsn) as connection:
         query = sql.SQL("SELECT {} FROM {}").format(sql.SQL(columns), table)  # type: ignore[arg-type]
         return connection.execute(query).fetchall()
 
 
-def test_the_table_has_the_layout_that_other_tools_expect(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_the_table_has_the_layout_that_other_tools_expect(
+    postgres: LocalPostgres, settings: PostgresStateSettings
+) -> None:
     with PostgresState("app", settings) as state:
         state.put("key", {"offset": 1})
 
@@ -35,7 +37,7 @@ def test_the_table_has_the_layout_that_other_tools_expect(postgres: LocalPostgre
     ]
 
 
-def test_an_update_keeps_the_time_of_creation(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_an_update_keeps_the_time_of_creation(postgres: LocalPostgres, settings: PostgresStateSettings) -> None:
     with PostgresState("app", settings) as state:
         state.put("key", 1)
         before = rows(postgres, settings, "created_at")
@@ -44,7 +46,7 @@ def test_an_update_keeps_the_time_of_creation(postgres: LocalPostgres, settings:
     assert rows(postgres, settings, "created_at") == before
 
 
-def test_processes_that_start_together_may_all_create_the_table(settings: PostgresSettings) -> None:
+def test_processes_that_start_together_may_all_create_the_table(settings: PostgresStateSettings) -> None:
     def start(number: int) -> None:
         with PostgresState(f"app{number}", settings) as state:
             state.put("key", number)
@@ -53,7 +55,7 @@ def test_processes_that_start_together_may_all_create_the_table(settings: Postgr
 
 
 @pytest.mark.parametrize("field", ["state_schema_name", "state_table_name"])
-def test_an_invalid_identifier_is_rejected(settings: PostgresSettings, field: str) -> None:
+def test_an_invalid_identifier_is_rejected(settings: PostgresStateSettings, field: str) -> None:
     bad = settings.model_copy(update={field: 'x"; DROP SCHEMA public; --'})
 
     with pytest.raises(StreamlingError, match=f"state_backend.postgres.{field}"):
@@ -61,7 +63,7 @@ def test_an_invalid_identifier_is_rejected(settings: PostgresSettings, field: st
 
 
 def test_a_user_without_the_right_to_create_may_use_an_existing_table(
-    postgres: LocalPostgres, settings: PostgresSettings
+    postgres: LocalPostgres, settings: PostgresStateSettings
 ) -> None:
     PostgresState("app", settings).close()
     schema = sql.Identifier(settings.state_schema_name)
@@ -87,7 +89,9 @@ def kill_connections(server: LocalPostgres) -> None:
         )
 
 
-def test_a_connection_that_died_while_idle_is_replaced(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_connection_that_died_while_idle_is_replaced(
+    postgres: LocalPostgres, settings: PostgresStateSettings
+) -> None:
     with PostgresState("app", settings) as state:
         state.put("key", 1)
         kill_connections(postgres)
@@ -96,7 +100,7 @@ def test_a_connection_that_died_while_idle_is_replaced(postgres: LocalPostgres, 
         assert state.get("key") == 2
 
 
-def test_state_is_available_after_the_server_restarts(postgres_folder: Path, settings: PostgresSettings) -> None:
+def test_state_is_available_after_the_server_restarts(postgres_folder: Path, settings: PostgresStateSettings) -> None:
     server = LocalPostgres(postgres_folder)
     server.start()
     with PostgresState("app", settings.model_copy(update={"port": server.port})) as state:
@@ -112,7 +116,7 @@ def test_state_is_available_after_the_server_restarts(postgres_folder: Path, set
     server.stop()
 
 
-def test_an_unavailable_server_is_a_transient_failure(settings: PostgresSettings) -> None:
+def test_an_unavailable_server_is_a_transient_failure(settings: PostgresStateSettings) -> None:
     unreachable = settings.model_copy(update={"port": 1, "password": SecretStr("hunter2")})
 
     with pytest.raises(StreamlingError, match=r"cannot connect to Postgres at 127\.0\.0\.1:1/postgres") as raised:
@@ -121,13 +125,13 @@ def test_an_unavailable_server_is_a_transient_failure(settings: PostgresSettings
     assert "hunter2" not in "".join([str(raised.value), *raised.value.causes()])
 
 
-def test_a_database_that_does_not_exist_is_a_permanent_failure(settings: PostgresSettings) -> None:
+def test_a_database_that_does_not_exist_is_a_permanent_failure(settings: PostgresStateSettings) -> None:
     with pytest.raises(StreamlingError, match="has no database 'nowhere'") as raised:
         PostgresState("app", settings.model_copy(update={"db": "nowhere"}))
     assert not raised.value.retriable
 
 
-def test_a_statement_that_hangs_times_out(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_statement_that_hangs_times_out(postgres: LocalPostgres, settings: PostgresStateSettings) -> None:
     with PostgresState("app", settings, acquire_timeout=1) as state, psycopg.connect(postgres.dsn) as blocker:
         state.put("key", 1)
         blocker.execute(
@@ -144,14 +148,14 @@ def test_a_statement_that_hangs_times_out(postgres: LocalPostgres, settings: Pos
 # ── TLS ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def over_tls(settings: PostgresSettings, port: int, sslmode: str, certificate: Path | None) -> PostgresState:
+def over_tls(settings: PostgresStateSettings, port: int, sslmode: str, certificate: Path | None) -> PostgresState:
     update = {"host": "localhost", "port": port, "sslmode": sslmode, "sslrootcert": certificate}
     return PostgresState("app", settings.model_copy(update=update))
 
 
 @pytest.mark.parametrize("sslmode", ["require", "verify-ca", "verify-full"])
 def test_state_is_kept_over_tls(
-    postgres: LocalPostgres, settings: PostgresSettings, tmp_path: Path, sslmode: str
+    postgres: LocalPostgres, settings: PostgresStateSettings, tmp_path: Path, sslmode: str
 ) -> None:
     with (
         tls_front(postgres.port, tmp_path, host="localhost") as (port, certificate),
@@ -162,7 +166,7 @@ def test_state_is_kept_over_tls(
 
 
 def test_verify_full_rejects_a_certificate_of_another_host(
-    postgres: LocalPostgres, settings: PostgresSettings, tmp_path: Path
+    postgres: LocalPostgres, settings: PostgresStateSettings, tmp_path: Path
 ) -> None:
     with (
         tls_front(postgres.port, tmp_path, host="elsewhere.example") as (port, certificate),
@@ -172,7 +176,7 @@ def test_verify_full_rejects_a_certificate_of_another_host(
 
 
 def test_verify_ca_rejects_an_untrusted_certificate(
-    postgres: LocalPostgres, settings: PostgresSettings, tmp_path: Path
+    postgres: LocalPostgres, settings: PostgresStateSettings, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
     with (
@@ -183,7 +187,7 @@ def test_verify_ca_rejects_an_untrusted_certificate(
         over_tls(settings, port, "verify-ca", other_certificate)
 
 
-def test_require_rejects_a_server_without_tls(settings: PostgresSettings) -> None:
+def test_require_rejects_a_server_without_tls(settings: PostgresStateSettings) -> None:
     with pytest.raises(StreamlingError, match="SSL"):
         PostgresState("app", settings.model_copy(update={"sslmode": "require"}))
 
@@ -191,7 +195,7 @@ def test_require_rejects_a_server_without_tls(settings: PostgresSettings) -> Non
 # ── several instances ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_instance_that_hung_cannot_restore_an_old_position(settings: PostgresSettings) -> None:
+def test_an_instance_that_hung_cannot_restore_an_old_position(settings: PostgresStateSettings) -> None:
     with PostgresState("app", settings) as stuck, PostgresState("app", settings) as next_owner:
         assert stuck.claim(["p0", "p1"]) == {}
         stuck.put_many({"p0": 5, "p1": 5})
@@ -208,7 +212,7 @@ def test_an_instance_that_hung_cannot_restore_an_old_position(settings: Postgres
         assert next_owner.get("p0") == 10
 
 
-def test_a_claim_waits_for_a_pending_write(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_claim_waits_for_a_pending_write(postgres: LocalPostgres, settings: PostgresStateSettings) -> None:
     with PostgresState("app", settings) as owner, PostgresState("app", settings) as next_owner:
         owner.claim(["p0"])
         taken: list[dict[str, object]] = []
@@ -226,7 +230,7 @@ def test_a_claim_waits_for_a_pending_write(postgres: LocalPostgres, settings: Po
         assert taken == [{"p0": 8}]
 
 
-def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(settings: PostgresSettings) -> None:
+def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(settings: PostgresStateSettings) -> None:
     """Each continues from what it claims: the count is the number of successful writes of all instances."""
     keys = [f"p{n}" for n in range(4)]
     written: list[int] = []

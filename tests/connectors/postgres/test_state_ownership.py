@@ -13,11 +13,11 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 import pytest
 
-from streamling.connectors.postgres.config import PostgresState as PostgresSettings
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
 from streamling.dev.services.postgres import LocalPostgres
-from streamling.engine.run.app import App
-from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.launch.launcher import Launcher
+from streamling.engine.run.contexts import NodeStateView
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
@@ -29,9 +29,9 @@ pytestmark = pytest.mark.services
 
 HOLD = """
 import json, sys
-from streamling.connectors.postgres.config import PostgresState as Settings
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
-with PostgresState("orders", Settings(**json.loads(sys.argv[1]))) as state:
+with PostgresState("orders", PostgresStateSettings(**json.loads(sys.argv[1]))) as state:
     state.lock(exclusive=True)
     print("owned", flush=True)
     sys.stdin.read()
@@ -39,14 +39,14 @@ with PostgresState("orders", Settings(**json.loads(sys.argv[1]))) as state:
 
 
 @contextmanager
-def owning(settings: PostgresSettings, *, exclusive: bool, namespace: str = "orders") -> Iterator[PostgresState]:
+def owning(settings: PostgresStateSettings, *, exclusive: bool, namespace: str = "orders") -> Iterator[PostgresState]:
     with PostgresState(namespace, settings) as state:
         state.lock(exclusive=exclusive)
         yield state
 
 
 @pytest.mark.parametrize("exclusive", [True, False])
-def test_a_state_knows_whether_others_may_write_it(settings: PostgresSettings, exclusive: bool) -> None:
+def test_a_state_knows_whether_others_may_write_it(settings: PostgresStateSettings, exclusive: bool) -> None:
     with PostgresState("orders", settings) as state:
         assert not state.is_exclusive
         state.lock(exclusive=exclusive)
@@ -54,7 +54,7 @@ def test_a_state_knows_whether_others_may_write_it(settings: PostgresSettings, e
         assert NodeStateView(state, "out", ()).is_exclusive is exclusive
 
 
-def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: PostgresSettings) -> None:
+def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: PostgresStateSettings) -> None:
     text = json.dumps({name: getattr(settings, name) for name in ("host", "port", "db", "user", "sslmode")}
                       | {"state_schema_name": settings.state_schema_name})  # fmt: skip
     command = [sys.executable, "-c", HOLD, text]
@@ -76,7 +76,7 @@ def test_a_second_process_is_rejected_with_the_name_of_the_first(settings: Postg
     ("first", "second", "together"), [(False, False, True), (False, True, False), (True, False, False)]
 )
 def test_instances_that_divide_their_sources_run_together(
-    settings: PostgresSettings, first: bool, second: bool, together: bool
+    settings: PostgresStateSettings, first: bool, second: bool, together: bool
 ) -> None:
     with owning(settings, exclusive=first), ExitStack() as stack:
         if not together:
@@ -84,7 +84,7 @@ def test_instances_that_divide_their_sources_run_together(
         stack.enter_context(owning(settings, exclusive=second))
 
 
-def test_another_pipeline_has_another_lock(settings: PostgresSettings) -> None:
+def test_another_pipeline_has_another_lock(settings: PostgresStateSettings) -> None:
     with owning(settings, exclusive=True), owning(settings, exclusive=True, namespace="payments"):
         pass
 
@@ -97,7 +97,7 @@ def cut_off(postgres: LocalPostgres) -> None:
         )
 
 
-def test_a_lost_lock_is_acquired_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_lost_lock_is_acquired_again(postgres: LocalPostgres, settings: PostgresStateSettings) -> None:
     with owning(settings, exclusive=True) as state:
         cut_off(postgres)
         state.put_positions({"key": {"offset": 1}})
@@ -106,7 +106,7 @@ def test_a_lost_lock_is_acquired_again(postgres: LocalPostgres, settings: Postgr
         assert state.get("key") == {"offset": 1}
 
 
-def test_a_process_that_lost_the_lock_stores_nothing(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_a_process_that_lost_the_lock_stores_nothing(postgres: LocalPostgres, settings: PostgresStateSettings) -> None:
     with owning(settings, exclusive=True) as stale:
         cut_off(postgres)
         with owning(settings, exclusive=True) as owner:
@@ -118,24 +118,29 @@ def test_a_process_that_lost_the_lock_stores_nothing(postgres: LocalPostgres, se
 
 
 def test_a_pipeline_that_reads_files_runs_once_and_one_that_reads_kafka_many_times(
-    settings: PostgresSettings,
+    settings: PostgresStateSettings,
 ) -> None:
     config = AppConfig(application_id="shop", state_backend={"backend_type": "Postgres", "postgres": settings})
     file = {"type": "file", "path": "x", "format": "csv", "primary_key": "id"}
     kafka = {"type": "kafka", "topic": "t", "primary_key": "id"}
-    app = App.of(config)
+    launcher = Launcher.of(config)
 
     def pipeline(**sources: object):
         sinks = {f"out_{name}": {"type": "blackhole", "from": name} for name in sources}
         return parse_pipeline(json.dumps({"sources": sources, "sinks": sinks}), registry=Registry.builtin())
 
     shared = pipeline(a=kafka)
-    with app.state(shared), app.state(shared), pytest.raises(StreamlingError, match="is in use by"), app.locked_state():
+    with (
+        launcher.state(shared),
+        launcher.state(shared),
+        pytest.raises(StreamlingError, match="is in use by"),
+        launcher.state_store.locked(),
+    ):
         pass  # as `state reset` does
     for both in (pipeline(a=file), pipeline(a=kafka, b=file)):
-        with app.state(both), pytest.raises(StreamlingError, match="is in use by"), app.state(both):
+        with launcher.state(both), pytest.raises(StreamlingError, match="is in use by"), launcher.state(both):
             pass
-    with app.locked_state():
+    with launcher.state_store.locked():
         pass
 
 
@@ -151,7 +156,9 @@ def connections(postgres: LocalPostgres) -> int:
     return int(row[0])
 
 
-def test_pipelines_of_a_process_share_their_connections(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_pipelines_of_a_process_share_their_connections(
+    postgres: LocalPostgres, settings: PostgresStateSettings
+) -> None:
     shared, before = SharedResources(), connections(postgres)
     with ExitStack() as stack:
         states = [
@@ -177,7 +184,7 @@ def test_pipelines_of_a_process_share_their_connections(postgres: LocalPostgres,
     ("first", "second", "together"), [(False, False, True), (False, True, False), (True, False, False)]
 )
 def test_pipelines_that_share_a_connection_do_not_share_their_locks(
-    settings: PostgresSettings, first: bool, second: bool, together: bool
+    settings: PostgresStateSettings, first: bool, second: bool, together: bool
 ) -> None:
     shared = SharedResources()
     with (
@@ -196,7 +203,9 @@ def test_pipelines_that_share_a_connection_do_not_share_their_locks(
             stack.enter_context(owning(settings, exclusive=True))
 
 
-def test_all_locks_of_a_lost_connection_are_acquired_again(postgres: LocalPostgres, settings: PostgresSettings) -> None:
+def test_all_locks_of_a_lost_connection_are_acquired_again(
+    postgres: LocalPostgres, settings: PostgresStateSettings
+) -> None:
     shared = SharedResources()
     with PostgresState("a", settings, shared=shared) as a, PostgresState("b", settings, shared=shared) as b:
         a.lock(exclusive=True)

@@ -5,7 +5,7 @@ import pytest
 
 from streamling.connectors.postgres.types import accepts, arrow_type_of, postgres_type
 from streamling.errors import StreamlingError
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY
 from streamling.types.wide.layout import I256, U256, WideDecimal
 
 
@@ -59,9 +59,9 @@ def test_each_arrow_type_has_its_postgres_type(arrow: pa.DataType, expected: str
 
 
 def test_a_physical_type_is_mapped_by_its_logical_type() -> None:
-    field = pa.field("v", pa.int16(), metadata={LOGICAL: "uint8"})
+    field = pa.field("v", pa.int16(), metadata={TYPE_KEY: "uint8"})
     assert postgres_type(field) == "INTEGER"
-    of_spark = pa.field("v", pa.binary(), metadata={"SPARK::metadata::json": f'{{"{LOGICAL}": "u256"}}'})
+    of_spark = pa.field("v", pa.binary(), metadata={"SPARK::metadata::json": f'{{"{TYPE_KEY}": "u256"}}'})
     assert postgres_type(of_spark) == "NUMERIC(78,0)"
 
 

@@ -13,8 +13,7 @@ import pytest
 
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
-from streamling.types.names import arrow_type_name
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY, arrow_type_name
 from streamling.types.wide.layout import I256, U256, WideDecimal, from_integers, layout_of
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
@@ -95,7 +94,7 @@ def test_values_survive_a_round_trip(pg: Driver, type_: pa.DataType, column: str
 )
 def test_wide_numbers_keep_every_digit(pg: Driver, type_: pa.DataType, column: str, numbers: list) -> None:
     layout = layout_of(type_)
-    held, name = from_integers(numbers, layout), {LOGICAL: arrow_type_name(type_)}
+    held, name = from_integers(numbers, layout), {TYPE_KEY: arrow_type_name(type_)}
     of_spark = pa.field("v", pa.binary(), metadata={"SPARK::metadata::json": json.dumps(name)})
     of_plugin = pa.field("v", type_)
     values = {of_spark: held, pa.field("v", pa.binary(), metadata=name): held}
@@ -114,7 +113,7 @@ def test_wide_numbers_keep_every_digit(pg: Driver, type_: pa.DataType, column: s
 def test_wide_numbers_inside_others_are_numbers_in_json(pg: Driver) -> None:
     layout = layout_of(U256)
     lists = pa.array([[layout.encode(2**256 - 1), None]], pa.list_(pa.binary()))
-    field = pa.field("v", lists.type, metadata={LOGICAL: arrow_type_name(pa.list_(U256))})
+    field = pa.field("v", lists.type, metadata={TYPE_KEY: arrow_type_name(pa.list_(U256))})
     schema = pa.schema([pa.field("id", pa.int64()), field, pa.field("_gs_op", pa.string())])
     pg.write(pa.RecordBatch.from_arrays([pa.array([1]), lists, pa.array(["i"])], schema=schema))
     assert pg.types()["v"] == "jsonb"
@@ -134,7 +133,7 @@ def test_nanoseconds_are_truncated(pg: Driver) -> None:
 
 
 def test_a_time_that_came_through_spark_as_a_number_is_a_time(pg: Driver) -> None:
-    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64(), metadata={LOGICAL: "time64[ns]"})])
+    schema = pa.schema([pa.field("id", pa.int64()), pa.field("v", pa.int64(), metadata={TYPE_KEY: "time64[ns]"})])
     pg.write(pa.record_batch([pa.array([1]), pa.array([1_000_000_000])], schema=schema))
 
     assert pg.rows() == [(1, time(0, 0, 1))]

@@ -6,28 +6,21 @@ import re
 
 from tests.paths import ROOT
 
-from streamling.dev.reference.compact import node_types, with_node_types
+from streamling.dev.reference.compact import node_types
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 
 PAGE = ROOT / "docs" / "llms.md"
 
 
-def test_the_node_types_are_those_of_the_models() -> None:
-    text = PAGE.read_text()
-    assert with_node_types(text, Registry.builtin()) == text, (
-        "run python -m streamling.dev.reference.compact docs/llms.md"
-    )
-
-
-def test_every_node_type_that_can_run_is_listed_with_its_fields() -> None:
+def test_every_node_type_is_listed_with_its_fields() -> None:
     text, registry = PAGE.read_text(), Registry.builtin()
     for kind in NodeKind:
         for id in registry.ids(kind):
             found = registry.get(kind, id)
             assert found is not None
             listed = re.search(rf"^{kind.value} {id}\n((?:  .*\n)+)", text, re.MULTILINE)
-            assert bool(listed) == (found.operator is not None), id
+            assert listed, id
             if listed:
                 fields = found.options.model_json_schema()["properties"]
                 current = [name for name, field in fields.items() if name != "type" and not field.get("deprecated")]

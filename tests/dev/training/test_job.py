@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.harness.pipelines import eventually, finish
 
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.connectors.memory import collected_rows
 from streamling.dev.training import job as training
 from streamling.dev.training.fake_kafka import fake_kafka
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 def test_the_kafka_source_reads_the_fake_broker(spark):
     values = [training._encoded(number) for number in range(3)]
     with fake_kafka(training._TOPIC, training._CHANGE, values) as there:
-        settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)
+        settings = KafkaSourceSettings(brokers=there.brokers, schema_registry_url=there.registry_url)
         run = training._prepared(spark, training._KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         run.start()
         try:

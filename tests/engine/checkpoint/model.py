@@ -23,7 +23,6 @@ from streamling.engine.checkpoint.messages import (
     Marked,
     Marker,
     Moved,
-    SinkEnded,
     Stop,
     Store,
     Stored,
@@ -146,7 +145,6 @@ class Lane:
     buffer: list[tuple[str, int]] = field(default_factory=list)
     arrived: dict[int, set[str]] = field(default_factory=dict)
     ended_feeders: set[str] = field(default_factory=set)
-    ended: bool = False
 
     @property
     def full(self) -> bool:
@@ -302,8 +300,6 @@ class Life:
             lane.ended_feeders.add(source)
             if lane.ended_feeders == lane.feeders:
                 self.flush(lane)
-                lane.ended = True
-                self.transit.append(SinkEnded(lane.sink))
 
     def on_mark(self, lane: Lane, source: str, epoch: int) -> None:
         arrived = lane.arrived.setdefault(epoch, set())

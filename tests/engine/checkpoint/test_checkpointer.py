@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+from tests.harness.clock import SimulatedClock
+
 from streamling.engine.checkpoint.checkpointer import Checkpointer
-from streamling.engine.checkpoint.clock import SimulatedClock
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 

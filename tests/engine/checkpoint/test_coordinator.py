@@ -11,7 +11,6 @@ from streamling.engine.checkpoint.messages import (
     Marker,
     Moved,
     Requested,
-    SinkEnded,
     Stop,
     Store,
     Stored,
@@ -186,14 +185,6 @@ def test_unexpected_reports_are_logged_and_ignored(event: Ack | Marked, named: s
     assert isinstance(warning, Warn)
     assert named in warning.message
     assert made.missing() == "source 'a' and sink 's'"
-
-
-def test_a_sink_that_ended_is_not_waited_for() -> None:
-    made = begun(sinks=("s", "t"))
-    made.handle(Marked("a", 1, {"a": 1}), 6)
-    made.handle(Ack("s", 1), 6)
-
-    assert made.handle(SinkEnded("t"), 7) == [Store(1, {"a": 1})]
 
 
 def test_a_slow_epoch_is_reported_every_ten_seconds_with_what_is_missing() -> None:

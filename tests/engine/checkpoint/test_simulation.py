@@ -43,14 +43,14 @@ def _kind(ending: str) -> str:
 class CommitsBeforeAcks(Coordinator):
     def _advance(self, now: float) -> list[Action]:
         if self._epoch is not None:
-            self._epoch.acked |= self._expected
+            self._epoch.acked |= self._sinks
         return super()._advance(now)
 
 
 class OneAckIsEnough(Coordinator):
     def _acked(self, event: Ack, now: float) -> list[Action]:
         if self._epoch is not None:
-            self._epoch.acked |= self._expected
+            self._epoch.acked |= self._sinks
         return super()._acked(event, now)
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.harness.pipelines import RecordingSink
+from tests.harness.pipelines import LedgerSink, finish
 
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
@@ -111,7 +111,7 @@ class Shelf:
         self.kept: list[int] = []
         self.summary = ""
 
-    def run(self, bad: dict[str, Any] | None, dead_letters: type[Sink[Any]] = RecordingSink, **more: Any) -> None:
+    def run(self, bad: dict[str, Any] | None, dead_letters: type[Sink[Any]] = LedgerSink, **more: Any) -> None:
         registry = Registry.builtin()
         registry.register(NodeKind.SOURCE, "picky", PickySource)
         registry.register(NodeKind.TRANSFORM, "picky", PickyTransform)
@@ -132,7 +132,7 @@ class Shelf:
         run = PipelineRun(pipeline, config=config, registry=registry, state=self.state)
         run.analyse(NoSpark())  # type: ignore[arg-type]
         run.start()
-        wait_for_end(run)
+        finish(run)
         self.summary = run.summary()
         self.rows_out = {node: run.metrics.value("output_rows", node) for node in ("out", "bad")}
 
@@ -171,7 +171,7 @@ def test_without_a_dead_letter_sink_the_first_bad_row_is_an_error() -> None:
         Shelf().run(None)
 
 
-class Full(RecordingSink):
+class Full(LedgerSink):
     """Has room for no rows."""
 
     def flush(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.engine.dataflow.test_sql_flows import pipeline
-from tests.harness.pipelines import Bench, eventually
+from tests.harness.pipelines import eventually
 
 from streamling.engine.run.run import PipelineRun
 from streamling.observe.telemetry.metrics import Distribution
@@ -14,11 +14,6 @@ pytestmark = pytest.mark.spark
 TIMES = "telemetry: {event_time: {column: id, unit: seconds}}"
 SOURCE = f"numbers: {{type: numbers, rows: 100, primary_key: id, {TIMES}}}"
 HIGH = f"high: {{type: sql, primary_key: id, sql: 'SELECT * FROM numbers WHERE id < 40', {TIMES}}}"
-
-
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
 
 
 def measured(run: PipelineRun, node: str) -> tuple[float | None, int]:

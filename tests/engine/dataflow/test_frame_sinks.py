@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.harness.pipelines import finish
 
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
@@ -71,7 +72,7 @@ def prepared(fails_in: str) -> tuple[PipelineRun, list[str]]:
 def test_they_live_from_open_to_close():
     run, calls = prepared("nothing")
     run.start()
-    wait_for_end(run)
+    finish(run)
     assert calls == ["open first", "open second", "write first", "write second", "close first", "close second"]
 
 
@@ -87,7 +88,7 @@ def test_when_one_cannot_write_it_is_named_and_all_are_closed():
     run, calls = prepared("write")
     run.start()
     with pytest.raises(StreamlingError, match="noting sink 'second'"):
-        wait_for_end(run)
+        finish(run)
     assert calls[-2:] == ["close first", "close second"]
 
 
@@ -95,5 +96,5 @@ def test_when_one_cannot_close_it_is_named_and_the_others_are_closed_all_the_sam
     run, calls = prepared("close")
     run.start()
     with pytest.raises(StreamlingError, match="noting sink 'second': closing"):
-        wait_for_end(run)
+        finish(run)
     assert calls[-2:] == ["close first", "close second"]

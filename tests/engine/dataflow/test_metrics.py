@@ -18,11 +18,6 @@ from streamling.plugins.registry import Registry
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
-
-
 def counts(run: PipelineRun, *nodes: str, prefix: str = "") -> dict[str, tuple[float | None, float | None]]:
     """Rows in and out."""
     return {

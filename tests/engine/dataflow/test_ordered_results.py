@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.harness.pipelines import eventually
 
 from streamling.engine.dataflow.ordered_results import OrderedResults
 from streamling.plugins.transforms import AsyncCalls
@@ -100,10 +101,10 @@ def test_no_more_calls_are_started_than_allowed():
     thread = threading.Thread(target=lambda: out.extend(ids(results.add(rows(1, 2, 3, 4)))), daemon=True)
     thread.start()
     for done, started in [(1, {1, 2, 3}), (2, {1, 2, 3, 4})]:
-        _until(lambda done=done: len(asking.calls) >= done + 1)
+        eventually(lambda done=done: len(asking.calls) >= done + 1)
         assert len(asking.calls) <= done + 1
         asking.answer(done)
-        _until(lambda started=started: set(asking.calls) == started)
+        eventually(lambda started=started: set(asking.calls) == started)
     asking.answer(3, 4)
     thread.join(10)
     assert [*out, *ids(results.drain())] == [[1, 2, 3, 4]]
@@ -120,7 +121,7 @@ def test_batches_after_a_slow_response_do_not_pile_up():
     thread.join(0.2)
     assert 4 not in asking.calls
     asking.answer(1)
-    _until(lambda: 4 in asking.calls)
+    eventually(lambda: 4 in asking.calls)
     thread.join(10)
 
 
@@ -149,11 +150,3 @@ def test_every_row_comes_out_once_and_in_order(seed):
                 assert sum(map(len, seen)) == next_id
         seen += ids(results.drain())
     assert [id for batch in seen for id in batch] == list(range(next_id))
-
-
-def _until(condition: Any) -> None:
-    for _ in range(1000):
-        if condition():
-            return
-        threading.Event().wait(0.01)
-    raise AssertionError("did not happen")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from tests.harness.pipelines import Bench
 
 pytestmark = pytest.mark.spark
 
@@ -19,11 +18,6 @@ sinks:
   all: {{type: ledger, from: named}}
   even: {{type: ledger, from: last}}
 """
-
-
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
 
 
 def arrow_memory(spark) -> int:

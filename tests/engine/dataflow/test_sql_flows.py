@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 import xxhash
 from Crypto.Hash import keccak
-from tests.harness.pipelines import Bench, DoubleTransform, eventually, finish
+from tests.harness.pipelines import DoubleTransform, eventually, finish
 
 from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
@@ -15,11 +15,6 @@ from streamling.pipeline.options import SinkOptions
 from streamling.plugins.sinks import FrameSink
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
 
 
 def pipeline(transforms: str, sinks: str, sources: str = "numbers: {type: numbers, rows: 100, primary_key: id}") -> str:

@@ -6,9 +6,9 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-from tests.harness.pipelines import eventually
+from tests.harness.pipelines import eventually, finish
 
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
@@ -83,14 +83,14 @@ def started(batching: str, sink: type[Any], **source: Any) -> tuple[PipelineRun,
 
 def test_results_of_one_batch_are_joined_for_spark() -> None:
     run, batches = started("batch_size: 1", BySpark)
-    wait_for_end(run)
+    finish(run)
     assert list(chain.from_iterable(batches)) == list(range(ROWS))
     assert len(batches) < ROWS / 2
 
 
 def test_results_for_a_node_in_python_stay_as_they_are() -> None:
     run, batches = started("batch_size: 1", ByPython)
-    wait_for_end(run)
+    finish(run)
     assert batches == [[id] for id in range(ROWS)]
 
 
@@ -98,4 +98,4 @@ def test_results_do_not_wait_for_rows_that_may_never_come() -> None:
     run, batches = started("batch_size: 300, batch_flush_interval: 50ms", BySpark, bounded=False)
     eventually(lambda: list(chain.from_iterable(batches)) == list(range(ROWS)))
     run.stop("all rows are there")
-    wait_for_end(run)
+    finish(run)

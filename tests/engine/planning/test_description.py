@@ -4,12 +4,11 @@ import pytest
 import yaml
 from tests.harness.pipelines import Bench
 
-from streamling.engine.planning.description import describe_plan
-from streamling.engine.planning.spark_plans import spark_plans
+from streamling.engine.planning.description import describe_plan, spark_plans
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.run.state import state_location
 from streamling.engine.state.keys import owner
 from streamling.engine.state.memory import MemoryState
+from streamling.engine.state.store import state_store
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.execution import ExecutionMode
@@ -38,7 +37,7 @@ def _run(text: str, **settings) -> tuple[PipelineRun, dict]:
     registry = Bench(None).registry()
     pipeline = parse_pipeline(text, registry=registry, config=config)
     run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
-    return run, {"config": config, "registry": registry, "state": state_location(config)}
+    return run, {"config": config, "registry": registry, "state": state_store(config).location}
 
 
 def _describe(text: str, **settings):
@@ -125,8 +124,8 @@ def test_declared_names_settle_what_a_key_leaves_open():
 
 def test_the_location_of_the_state_is_shown_without_secrets():
     postgres = {"host": "db", "password": "hunter2"}
-    assert state_location(AppConfig(state_backend={"backend_type": "InMemory"})) == "memory, lost at the end"
-    text = state_location(AppConfig(state_backend={"backend_type": "Postgres", "postgres": postgres}))
+    assert state_store(AppConfig(state_backend={"backend_type": "InMemory"})).location == "memory, lost at the end"
+    text = state_store(AppConfig(state_backend={"backend_type": "Postgres", "postgres": postgres})).location
     assert text == "streamling.state at db:5432/streamling"
 
 

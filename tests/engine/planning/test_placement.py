@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.harness.endpoint import endpoint
-from tests.harness.pipelines import Bench as EngineBench
+from tests.harness.pipelines import Bench, finish
+from tests.harness.plugins import load_plugins
 from tests.paths import TESTS
 
 from streamling.connectors.memory import MemorySink
-from streamling.dev.contracts.harness import NAME, wait_for_end
+from streamling.dev.contracts.harness import NAME
 from streamling.engine.dataflow.rows import Rows
 from streamling.engine.planning.executor_work import on_executor
 from streamling.engine.planning.placement import (
@@ -37,7 +38,6 @@ from streamling.observe.telemetry.metrics import Distribution
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.options import SinkOptions, TransformOptions
 from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.loader import load_plugins
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
 from streamling.plugins.transforms import Transform
@@ -117,7 +117,7 @@ def test_columns_that_appear_go_through_a_transform_on_executors(spark):
         {type: script, from: rows, primary_key: id, language: js, script: "function process(row) { return row }"}
     sinks: {out: {type: memory, from: scripted}}
     """
-    analysis = EngineBench(spark).prepare(text).analysis
+    analysis = Bench(spark).prepare(text).analysis
     assert analysis is not None
     scripted = analysis.nodes["scripted"]
     transform = ExecutorTransform(scripted.operator, scripted)
@@ -134,7 +134,7 @@ def test_new_columns_reach_a_sink_on_executors_with_their_logical_types(spark):
         sources: {{rows: {{type: numbers, primary_key: id}}}}
         sinks: {{out: {{type: webhook, from: rows, url: {server.url}, primary_key: id}}}}
         """
-        analysis = EngineBench(spark).prepare(text).analysis
+        analysis = Bench(spark).prepare(text).analysis
         assert analysis is not None
         sink = ExecutorSink(analysis.nodes["out"].operator, analysis.nodes["out"])
         wide = pa.array([Decimal(10**45 + 1)], pa.decimal256(50, 0))
@@ -299,7 +299,7 @@ def prepared(text: str, session: Any, master: str = "local-cluster[2,1,1024]") -
 def run(text: str, session: Any, master: str = "local-cluster[2,1,1024]") -> PipelineRun:
     started = prepared(text, session, master)
     started.start()
-    wait_for_end(started)
+    finish(started)
     return started
 
 

@@ -21,11 +21,6 @@ pytestmark = pytest.mark.spark
 ENDLESS = "numbers: {type: numbers, rows: 1000000, batch: 10, primary_key: id}"
 
 
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
-
-
 @contextmanager
 def running(bench: Bench, text: str, **settings: Any) -> Iterator[PipelineRun]:
     run = bench.start(text, checkpoint_interval_sec=60, **settings)

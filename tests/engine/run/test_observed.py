@@ -24,11 +24,6 @@ TEXT = pipeline(
 )
 
 
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
-
-
 @contextmanager
 def running(bench: Bench, text: str = TEXT, **settings) -> Iterator[tuple[PipelineRun, ObservedRun]]:
     run = bench.start(text, **settings)

@@ -12,11 +12,6 @@ from streamling.errors import StreamlingError
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def bench(spark) -> Bench:
-    return Bench(spark)
-
-
 PLAIN = """
 sources:
   numbers: {type: numbers, rows: 100, primary_key: id}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.engine.run.app import App
+from streamling.engine.launch.launcher import Launcher
 from streamling.errors import InvalidPipeline
 from streamling.pipeline.secrets.keys import Key, KeySetting
 from streamling.pipeline.secrets.store import SecretStore
@@ -38,8 +38,8 @@ def store(folder: Path) -> SecretStore:
 
 
 def header(folder: Path, **env: str) -> str:
-    app = App.load(cwd=folder, env={"STREAMLING__SECRET_STORE__KEY": KEY.text, **env})
-    options = app.pipeline(str(folder / "pipeline.yaml"))["out"].options
+    launcher = Launcher.load(cwd=folder, env={"STREAMLING__SECRET_STORE__KEY": KEY.text, **env})
+    options = launcher.pipeline(str(folder / "pipeline.yaml"))["out"].options
     return options.headers["X-Key"].get_secret_value()
 
 
@@ -79,8 +79,8 @@ def test_a_store_that_cannot_be_decrypted_is_a_problem_of_the_file(folder: Path)
 def test_the_cipher_is_imported_only_when_a_stored_secret_is_used(folder: Path, uses_store: bool) -> None:
     store(folder).set("api_key", "value")
     script = (
-        "import sys\nfrom streamling.engine.run.app import App\n"
-        "App.load().pipeline()\n"
+        "import sys\nfrom streamling.engine.launch.launcher import Launcher\n"
+        "Launcher.load().pipeline()\n"
         "print([name for name in ('cryptography', 'streamling.pipeline.secrets.cipher') if name in sys.modules])\n"
     )
     env = {**os.environ, "STREAMLING__SECRET_STORE__KEY": KEY.text}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from streamling.engine.checkpoint.clock import SimulatedClock
+from tests.harness.clock import SimulatedClock
+
 from streamling.engine.run.termination import Termination
 from streamling.errors import StreamlingError
 

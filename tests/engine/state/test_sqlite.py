@@ -197,7 +197,7 @@ def test_a_pipeline_that_starts_after_the_file_was_replaced_uses_the_new_file(pa
     shared = SharedResources()
     with SqliteState("old", path, shared=shared) as old:
         old.put("key", 1)
-        for file in SqliteState.files(path):
+        for file in path.parent.glob(f"{path.name}*"):
             file.unlink()
         with SqliteState("new", path, shared=shared) as new:
             new.put("key", 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from streamling.observe.telemetry.catalogue import ROWS_DELTA, metrics
-from streamling.observe.telemetry.config import OpenTelemetryMetrics
+from streamling.observe.telemetry.config import OtlpMetricsSettings
 from streamling.observe.telemetry.prometheus import family
 
 ROOT = Path(__file__).parents[3]
@@ -24,7 +24,7 @@ def test_the_page_lists_every_metric() -> None:
 
 
 def test_metrics_that_are_off_by_default_exist() -> None:
-    assert set(OpenTelemetryMetrics().metric_deny_list) <= metrics().keys()
+    assert set(OtlpMetricsSettings().metric_deny_list) <= metrics().keys()
 
 
 def test_every_listed_metric_is_recorded() -> None:

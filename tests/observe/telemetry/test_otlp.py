@@ -23,7 +23,7 @@ from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
 from streamling.observe.telemetry.metrics import BUCKETS, MetricStore
 from streamling.observe.telemetry.otlp import Push, create_push
-from streamling.observe.telemetry.otlp_endpoint import Endpoint
+from streamling.observe.telemetry.otlp_endpoint import Collector
 from streamling.observe.telemetry.otlp_transport import Service, transport
 from streamling.pipeline.config import AppConfig
 from streamling.redaction import add_secrets
@@ -55,7 +55,7 @@ def pushed_to(
     receiver: Receiver, store: MetricStore, protocol: str = "http/protobuf", env: Mapping[str, str] | None = None
 ) -> Iterator[Push]:
     config = config_of(receiver, protocol)
-    with create_push(store, config, Endpoint.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
+    with create_push(store, config, Collector.of(config.open_telemetry_metrics.ingestion_endpoint, env or {})) as push:
         yield push
 
 
@@ -178,7 +178,7 @@ def test_differences_can_be_denied(receiver: Receiver) -> None:
     config = config_of(receiver, metric_deny_list="output_rows_delta")
     store = MetricStore()
     store.of("orders").count("output_rows", 3)
-    with create_push(store, config, Endpoint.of(receiver.url, {})) as push:
+    with create_push(store, config, Collector.of(receiver.url, {})) as push:
         push(10)
     assert receiver.names() == {"streamling_output_rows"}
 
@@ -263,7 +263,7 @@ def test_headers_are_not_sent_to_the_target_of_a_redirect(receiver: Receiver) ->
 def test_an_endless_response_costs_only_the_time_of_one_push(case: dict[str, Any]) -> None:
     with (
         raw_server(case["sends"]) as server,
-        transport(Endpoint.of(server.url, {}), "http/protobuf", METRICS, ANY_ADDRESS) as send,
+        transport(Collector.of(server.url, {}), "http/protobuf", METRICS, ANY_ADDRESS) as send,
         pytest.raises(StreamlingError, match=r"no response within 0\.5 s|more than 65536 bytes|got more than|was 103"),
     ):
         send(ExportMetricsServiceRequest(), 0.5)

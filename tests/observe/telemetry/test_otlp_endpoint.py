@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from streamling.observe.telemetry.otlp_endpoint import Endpoint, headers_from
+from streamling.observe.telemetry.otlp_endpoint import Collector, headers_from
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from streamling.observe.telemetry.otlp_endpoint import Endpoint, headers_from
     ],
 )
 def test_an_address_serves_http_and_grpc(address: str, url: str, host: str) -> None:
-    endpoint = Endpoint.of(address, {})
+    endpoint = Collector.of(address, {})
     assert (endpoint.url, endpoint.host) == (url, host)
     assert endpoint.secure == address.startswith("https")
 
 
 def test_user_and_password_of_an_address_become_a_header_and_are_never_shown() -> None:
-    endpoint = Endpoint.of("https://me:hunter%402@vendor/v1/metrics?token=hunter2", {})
+    endpoint = Collector.of("https://me:hunter%402@vendor/v1/metrics?token=hunter2", {})
     assert endpoint.headers == {"authorization": "Basic bWU6aHVudGVyQDI="}
     assert endpoint.url == "https://vendor/v1/metrics?token=hunter2"
     assert endpoint.shown == "https://[REDACTED]@vendor/v1/metrics?[REDACTED]"

@@ -93,7 +93,7 @@ def test_the_wait_for_a_state_connection_fits_the_shutdown_budget(
     state = {"postgres": {"acquire_timeout_secs": configured}}
     config = AppConfig.model_validate({"shutdown_budget_secs": budget, "state_backend": state})
 
-    assert config.state_acquire_timeout == seconds
+    assert config.state_backend.postgres.acquire_timeout(config.shutdown_budget_secs) == seconds
 
 
 @pytest.mark.parametrize(

@@ -101,12 +101,9 @@ def public_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProce
     folder = tmp_path_factory.mktemp("public-only")
     _files(folder)
     settings = {**_tokens(), "NETWORK__DENY_PRIVATE": "true", "NETWORK__ALLOW": "localhost"}
-    process = ServeProcess(folder, {f"{_PREFIX}{name}": value for name, value in settings.items()})
-    process.start()
-    try:
+    with ServeProcess(folder, {f"{_PREFIX}{name}": value for name, value in settings.items()}) as process:
+        process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 
 from streamling.serve.access import Access, RateLimit
 from streamling.serve.admin.server import bound, create_server
-from streamling.serve.config import Serve, Token
+from streamling.serve.config import ServeSettings, TokenSettings
 from streamling.serve.guard import guarded
 from tests.serve.admin.server_thread import started
 
@@ -20,7 +20,9 @@ TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    settings = Serve(tokens={"ci": Token(value=SecretStr(TOKEN)), "other": Token(value=SecretStr(OTHER))})
+    settings = ServeSettings(
+        tokens={"ci": TokenSettings(value=SecretStr(TOKEN)), "other": TokenSettings(value=SecretStr(OTHER))}
+    )
     guard = guarded(PlainTextResponse("answered"), Access.of(settings), RateLimit(settings), {"127.0.0.1", "api"})
     with bound("127.0.0.1", 0) as listening, started(create_server(guard), listening) as port:
         yield port

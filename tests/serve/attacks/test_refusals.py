@@ -33,12 +33,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
     folder = tmp_path_factory.mktemp("refusals")
     (folder / "orders").mkdir()
     (folder / "orders" / "1.csv").write_text("id\n1\n")
-    process = ServeProcess(folder, settings)
-    process.start()
-    try:
+    with ServeProcess(folder, settings) as process:
+        process.start()
         yield process
-    finally:
-        process.kill()
 
 
 @pytest.fixture

@@ -50,11 +50,8 @@ def server(tmp_path, silent) -> Iterator[ServeProcess]:
             f"SERVE__TOKENS__{name.upper()}__ROLE": "operator",
             f"SERVE__TOKENS__{name.upper()}__NAMESPACES": name,
         }
-    process = ServeProcess(tmp_path, {f"STREAMLING__{name}": value for name, value in settings.items()})
-    try:
+    with ServeProcess(tmp_path, {f"STREAMLING__{name}": value for name, value in settings.items()}) as process:
         yield process
-    finally:
-        process.kill()
 
 
 def test_90_hanging_checkpoints_and_validations_of_one_token_delay_no_other(server, tmp_path):

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamling.pipeline.config import load_config
-from streamling.serve.catalogue import Actor, Catalogue
-from streamling.serve.database import open_database
-from streamling.serve.model import PipelineKey, Specification
+from streamling.serve.catalogue import Actor, Catalogue, open_database
+from streamling.serve.model import PipelineBody, PipelineKey
 from tests.serve.server import Client, ServeProcess
 
 OPERATOR, CROWD = "operator-0123456789", "crowd-0123456789abc"
@@ -120,5 +119,5 @@ def _add_crowd(folder: Path, number: int) -> None:
     definition = f"{{sources: {{orders: {source}}}, sinks: {{out: {{type: blackhole, from: orders}}}}}}"
     for each in range(number):
         key = PipelineKey("crowd", f"p{each:03}")
-        catalogue.create(key, Specification(definition=definition, desired="paused"), Actor("test"))
+        catalogue.create(key, PipelineBody(definition=definition, desired="paused"), Actor("test"))
     database.close()

@@ -6,12 +6,12 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.harness.commands import QUICK_JVM
+from tests.harness.pipelines import eventually
 
 TOKEN = "operator-0123456789"
 _PIPELINE = """
@@ -42,9 +42,4 @@ def running(folder: Path, name: str, rows: str) -> Iterator[str]:
 
 
 def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    deadline = time.monotonic() + 90
-    while (found := _ADDRESS.search(log.read_text())) is None:
-        assert process.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        time.sleep(0.1)
-    return found[1]
+    return str(eventually(lambda: _ADDRESS.search(log.read_text()), 90, log.read_text, process)[1])

@@ -46,6 +46,17 @@ def test_a_replaced_jar_needs_another_archive(tmp_path: Path, command: JvmComman
     assert Archive.of(command, tmp_path).path != before.path
 
 
+def test_another_build_of_our_own_jar_needs_another_archive(
+    tmp_path: Path, command: JvmCommand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jar = command.class_path[0]
+    monkeypatch.setattr("streamling.spark.jvm.archive.OWN_JAR", jar)
+    before, time = Archive.of(command, tmp_path), jar.stat().st_mtime_ns
+    jar.write_bytes(b"b")
+    os.utime(jar, ns=(time, time))
+    assert Archive.of(command, tmp_path).path != before.path
+
+
 def test_each_java_version_gets_its_own_flags(tmp_path: Path, command: JvmCommand) -> None:
     new = finished(Archive.of(command, tmp_path))
     old = finished(Archive.of(replace(command, java=replace(command.java, version="17.0.15")), tmp_path))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from streamling.spark.jvm.class_path import class_path, spark_home, spark_jars, unsigned
+from streamling.errors import StreamlingError
+from streamling.spark.jvm.class_path import OWN_JAR, class_path, spark_home, spark_jars, unsigned
 
 #: the version of Spark 4.2.1
 JANINO = "janino-3.1.9.jar"
@@ -19,7 +20,13 @@ def test_jars_of_the_user_come_first_and_spark_packages_last() -> None:
     conf = {"spark.jars": "/a.jar, file:///b.jar,s3://bucket/c.jar", "spark.driver.extraClassPath": "/d.jar"}
     found = class_path(conf, [Path("/e.jar")])
     assert found[:3] == (Path("/d.jar"), Path("/a.jar"), Path("/b.jar"))
-    assert found[-1] == Path("/e.jar")
+    assert found[-2:] == (OWN_JAR, Path("/e.jar"))  # ours replace a class of Kafka's client
+
+
+def test_without_our_own_jar_there_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("streamling.spark.jvm.class_path.OWN_JAR", tmp_path / "streamling.jar")
+    with pytest.raises(StreamlingError, match="streamling's Java classes are missing"):
+        class_path({})
 
 
 def test_jars_of_spark_have_a_fixed_order() -> None:

@@ -136,6 +136,29 @@ def observed(cache_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Obser
     return Observed(json.loads(outcome.out), outcome.err, [*here.iterdir(), *scratch.iterdir()])
 
 
+OUR_CLASSES = """
+import pyarrow as pa
+from streamling.connectors.kafka.local_plan import ArrowPlan, arrow_template
+from streamling.serve.warm_spark import WarmSpark
+from streamling.spark.row_counters import RowObservation, count_rows
+
+runtime = start()
+session = runtime.session()
+counter = count_rows(session.range(10).toDF("id"))
+counter.frame.collect()
+batch = pa.RecordBatch.from_pydict({"id": [1, 2, 3]})
+plan = ArrowPlan.of(arrow_template(session, batch.schema).where("id > 1"))
+WarmSpark.add_pool(session, "default/orders", 4)
+print(isinstance(counter, RowObservation), counter.rows(), plan.to_rows([batch]).count)
+runtime.stop()
+"""
+
+
+def test_our_classes_exist_before_a_connector_is_downloaded(tmp_path: Path) -> None:
+    outcome = run_python(code(tmp_path, OUR_CLASSES), cwd=tmp_path)
+    assert (outcome.out, outcome.err) == ("False 10 2\n", "")
+
+
 def code(cache_dir: Path, body: str) -> str:
     return f"CACHE = {str(cache_dir)!r}\n{START}\n{body}"
 

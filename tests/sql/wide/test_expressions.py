@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.sql.kernels.registration import register
-from streamling.sql.library.wide import ADD, DIVIDE, TEXT
-from streamling.sql.wide.calls import call, checked, failure
+from streamling.sql.library.wide_numbers import ADD, DIVIDE, TEXT, call, checked, failure
 from streamling.types.wide.layout import I256, U256, WideDecimal, from_integers
 from streamling.types.wide.spark_sql import (
     from_long,

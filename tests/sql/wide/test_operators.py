@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.sql.compiler import compile_sql
+from streamling.sql.compiler import Compiled
 from streamling.sql.plan import Column
-from streamling.transforms.sql.transform import check_sql
+from streamling.sql.statement import Statement
 from streamling.types.spark import logical_type, physical_type, to_arrow_schema, to_spark_schema
 from streamling.types.wide.layout import I256, U256, WideDecimal, contains_wide, layout_of
 from tests.transforms.sql.test_transform import transform
@@ -282,23 +282,26 @@ def test_errors_at_run_time_are_translated(spark: Any, frame: Any, sql: str, mes
     ],
 )
 def test_invalid_expressions_are_rejected_without_spark(item: str, message: str) -> None:
-    problems, _ = check_sql(f"SELECT id, {item} AS x FROM src", {"src": SCHEMA})
+    problems = compiled(f"SELECT id, {item} AS x FROM src").problems
     assert [message in problem.message for problem in problems] == [True]
     assert problems[0].excerpt
 
 
 def test_numbers_of_different_types_cannot_be_one_column_of_a_union() -> None:
-    problems, _ = check_sql("SELECT id, u AS x FROM src UNION ALL SELECT id, i FROM src", {"src": SCHEMA})
+    problems = compiled("SELECT id, u AS x FROM src UNION ALL SELECT id, i FROM src").problems
     assert "column 'x' is u256 and i256" in problems[0].message
 
 
 def test_comparisons_need_no_function() -> None:
-    columns = [Column(field.name, field.type) for field in SCHEMA]
     sql = "SELECT u, i > -5 AS x FROM src WHERE u > 10 AND u IN (1, 2) AND u BETWEEN 1 AND v AND id > 3"
-    assert "streamling_wide" not in str(compile_sql(sql, {"src": columns}).plan)
+    assert "streamling_wide" not in str(compiled(sql).plan)
 
 
 def test_the_static_check_knows_the_result_types() -> None:
-    _, schema = check_sql("SELECT u + 1 AS x, CAST(u AS TEXT) AS t, l FROM src", {"src": SCHEMA})
-    assert schema is not None
-    assert schema.types == [U256, pa.string(), pa.list_(U256)]
+    columns = compiled("SELECT u + 1 AS x, CAST(u AS TEXT) AS t, l FROM src").columns
+    assert columns is not None
+    assert [column.type for column in columns] == [U256, pa.string(), pa.list_(U256)]
+
+
+def compiled(sql: str) -> Compiled:
+    return Statement(sql).compile({"src": [Column(field.name, field.type) for field in SCHEMA]})

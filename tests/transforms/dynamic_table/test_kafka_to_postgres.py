@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.dev.services.topics import Message, produce
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.pipelines import Bench, eventually, finish
@@ -59,7 +59,7 @@ class Story(Bench):
         self._schema = schema
         connection = {key: schema.settings[key] for key in ("host", "port", "user", "db")}
         self._settings = {
-            "kafka_source": KafkaSource(brokers=topic.kafka.brokers, schema_registry_url=topic.url),
+            "kafka_source": KafkaSourceSettings(brokers=topic.kafka.brokers, schema_registry_url=topic.url),
             "postgres_sink": connection,
             "dynamic_table_backend": {"postgres": schema.settings, "max_batch_size": 3},
         }

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.file.source import FileSource, FileSourceOptions
-from streamling.connectors.kafka.config import KafkaSource
+from streamling.connectors.kafka.config import KafkaSourceSettings
 from streamling.connectors.memory import collected_rows
-from streamling.connectors.postgres.config import PostgresState as PostgresSettings
+from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
 from streamling.engine.dataflow.table_gate import awaited_tables
 from streamling.engine.run.run import PipelineRun
@@ -297,12 +297,14 @@ def test_the_lookup_example_finds_its_customers_with_one_and_with_two_instances(
     settings = AppConfig(
         application_id=f"app-{uuid4().hex[:8]}",
         checkpoint_interval_sec=0.2,
-        kafka_source=KafkaSource(brokers=kafka.brokers, schema_registry_url=registry.url, session_timeout_ms=6000),
+        kafka_source=KafkaSourceSettings(
+            brokers=kafka.brokers, schema_registry_url=registry.url, session_timeout_ms=6000
+        ),
         dynamic_table_backend={"postgres": schema.settings},
     )
     builtin = Registry.builtin()
     pipeline = parse_pipeline(text, registry=builtin, config=settings)
-    state_settings = PostgresSettings(**server, state_schema_name=schema.name)
+    state_settings = PostgresStateSettings(**server, state_schema_name=schema.name)
     runs, states = [], []
 
     def join() -> PipelineRun:

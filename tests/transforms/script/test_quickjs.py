@@ -3,7 +3,7 @@
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.transforms.script.config import WasmScript
+from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.engine import Cause, Limits, ScriptFailed
 from streamling.transforms.script.engines import engine_for
 from streamling.transforms.script.quickjs import QuickJs
@@ -18,7 +18,7 @@ def test_an_invalid_runtime_is_rejected(tmp_path, content, reason):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(StreamlingError, match=reason) as refused:
-        engine_for(WasmScript(runtime_wasm_file_path=path))
+        engine_for(ScriptSettings(runtime_wasm_file_path=path))
     assert not refused.value.internal
     assert refused.value.remedy == "remove it to use the installed one"
 

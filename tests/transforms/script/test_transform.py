@@ -21,7 +21,7 @@ from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness, TransformContract
-from streamling.transforms.script.config import WasmScript
+from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.transform import ScriptTransform
 from tests.harness.pipelines import Bench, finish
 from tests.paths import ROOT
@@ -166,7 +166,7 @@ def test_limits_come_from_the_configuration(engine):
     context = NodeContext(
         NAME,
         ScriptTransform.Options.model_validate(fields),
-        AppConfig(wasm_script=WasmScript(timeout_sec=0.3, engine=engine)),
+        AppConfig(wasm_script=ScriptSettings(timeout_sec=0.3, engine=engine)),
         UnavailableState(""),
         NoopMetrics(),
         input_schema=batch.schema,

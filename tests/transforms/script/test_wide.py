@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.types.names import arrow_type_name
-from streamling.types.spark import LOGICAL, physical_type
+from streamling.types.names import TYPE_KEY, arrow_type_name
+from streamling.types.spark import physical_type
 from streamling.types.wide.layout import I256, U256, WideDecimal, from_integers, layout_of, to_integers
 from tests.types.wide.wide_numbers import edges, some
 
@@ -19,7 +19,7 @@ ROWS = int(os.environ.get("SCRIPT_ROWS", "100"))
 
 
 def _batch(type_: pa.DataType, numbers: list[int | None]) -> pa.RecordBatch:
-    field = pa.field("x", pa.binary(), metadata={LOGICAL: arrow_type_name(type_)})
+    field = pa.field("x", pa.binary(), metadata={TYPE_KEY: arrow_type_name(type_)})
     return pa.RecordBatch.from_arrays([from_integers(numbers, layout_of(type_))], schema=pa.schema([field]))
 
 
@@ -83,7 +83,7 @@ def test_nested_numbers_survive_a_round_trip(scripts, wide):
     print(f"seed {SEED}")
     rows = _held_rows(wide, random.Random(SEED))
     fields = [
-        pa.field(name, physical_type(type_), metadata={LOGICAL: arrow_type_name(type_)})
+        pa.field(name, physical_type(type_), metadata={TYPE_KEY: arrow_type_name(type_)})
         for name, type_ in _around(wide).items()
     ]
     batch = pa.RecordBatch.from_pylist(rows, pa.schema(fields))
@@ -129,7 +129,7 @@ def _decimals(value: Any, wide: pa.DataType) -> Any:
 def _list_batch(wide: pa.DataType, numbers: list[int]) -> pa.RecordBatch:
     type_, layout = pa.list_(wide), layout_of(wide)
     assert layout is not None
-    field = pa.field("l", physical_type(type_), metadata={LOGICAL: arrow_type_name(type_)})
+    field = pa.field("l", physical_type(type_), metadata={TYPE_KEY: arrow_type_name(type_)})
     return pa.RecordBatch.from_pylist([{"l": [layout.encode(n) for n in numbers]}], pa.schema([field]))
 
 

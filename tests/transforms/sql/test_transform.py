@@ -15,7 +15,8 @@ from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.sql.problems import InvalidSql
-from streamling.transforms.sql.transform import SqlTransform, SqlTransformOptions, is_known
+from streamling.transforms.sql.transform import SqlTransform, SqlTransformOptions
+from streamling.types.names import is_known
 
 
 def transform(sql: str, name: str = "big") -> SqlTransform:

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.sql.library import wide as declared
+from streamling.sql.library import wide_numbers as declared
 from streamling.sql.library.declaration import Kernel
 from streamling.types.names import arrow_type_name
 from streamling.types.wide import kernels

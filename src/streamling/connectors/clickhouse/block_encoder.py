@@ -13,9 +13,9 @@ from streamling.connectors.clickhouse.encode.columns import column_encoder
 from streamling.connectors.clickhouse.encode.values import Encode, UnwritableValue
 from streamling.connectors.clickhouse.key_deletes import KeyDeletes
 from streamling.connectors.clickhouse.table import DELETED_COLUMN, Table, TableColumn
+from streamling.connectors.input_columns import find_deletes
 from streamling.connectors.write_plan import after_last_delete, last_rows
 from streamling.errors import BadRow, StreamlingError
-from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
 
 _CAST: Final = "cast the values in a sql transform, or change the type of the column"
@@ -74,7 +74,7 @@ class BlockEncoder:
         return [column.field.name for column in self._columns] + ([DELETED_COLUMN] if self._has_flag else [])
 
     def encode(self, batch: pa.RecordBatch) -> Block:
-        deleted = _find_deletes(batch)
+        deleted = find_deletes(batch)
         if deleted is not None and self._append_only and not self._has_flag:
             raise BadRow.user(
                 f"table {self._table.name} has no column '{DELETED_COLUMN}', so deletes cannot be written",
@@ -158,14 +158,6 @@ class BlockEncoder:
                 "is NULL",
                 remedy="replace NULL with coalesce in a sql transform, or make the column Nullable",
             )
-
-
-def _find_deletes(batch: pa.RecordBatch) -> pa.Array | None:
-    """Return which rows are deletes, or None if there are none."""
-    if OP_COLUMN not in batch.schema.names:
-        return None
-    deleted = pc.equal(batch.column(OP_COLUMN), "d").fill_null(False)
-    return deleted if pc.any(deleted).as_py() else None
 
 
 def _normalized(column: pa.Array) -> pa.Array:

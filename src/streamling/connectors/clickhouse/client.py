@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from streamling import __version__
 from streamling.connectors.clickhouse.errors import ServerError, find_exception, server_error, tls_error
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.errors import StreamlingError, Unreachable
 from streamling.network.http.blocking import reason_of
 
@@ -45,7 +45,7 @@ class ClickHouseClient:
     responded. Those that may disappear are marked as retriable; the caller decides whether to retry.
     """
 
-    def __init__(self, server: Server, *, application_id: str, timeout: float) -> None:
+    def __init__(self, server: ClickHouseServer, *, application_id: str, timeout: float) -> None:
         """``timeout`` is how long the server may be silent, in seconds."""
         self.server = server
         self._timeout = timeout

@@ -19,7 +19,7 @@ _EMPTY = SecretStr("")
 Compression = Annotated[Literal["none", "gzip", "zstd", "lz4"], folded("none", "gzip", "zstd", "lz4")]
 
 
-class ClickHouse(Section):
+class ClickHouseSettings(Section):
     """A ClickHouse server."""
 
     url: values.Url = Field(
@@ -35,7 +35,7 @@ class ClickHouse(Section):
     )
 
 
-class ClickHouseSource(ClickHouse):
+class ClickHouseSourceSettings(ClickHouseSettings):
     """Settings of the ClickHouse source."""
 
     page_size: int = Field(
@@ -59,7 +59,7 @@ class ClickHouseSource(ClickHouse):
     )
 
 
-class ClickHouseSink(ClickHouse):
+class ClickHouseSinkSettings(ClickHouseSettings):
     """Settings of the ClickHouse sink."""
 
     compression: Compression = Field(default="zstd", json_schema_extra=FREE, description="Compression of requests.")
@@ -83,5 +83,5 @@ class ClickHouseSink(ClickHouse):
 class ClickHouseConfig(CoreConfig):
     """Settings that the ClickHouse source and sink add to the configuration."""
 
-    clickhouse_source: ClickHouseSource = Field(default=ClickHouseSource())
-    clickhouse_sink: ClickHouseSink = Field(default=ClickHouseSink())
+    clickhouse_source: ClickHouseSourceSettings = Field(default=ClickHouseSourceSettings())
+    clickhouse_sink: ClickHouseSinkSettings = Field(default=ClickHouseSinkSettings())

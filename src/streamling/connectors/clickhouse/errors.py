@@ -6,7 +6,7 @@ import re
 import ssl
 from typing import Final
 
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.errors import BadRow, StreamlingError
 from streamling.redaction import excerpt
 
@@ -97,7 +97,7 @@ def find_exception(text: str) -> tuple[int, str] | None:
     return None if found is None else (int(found[1]), _message(found[2]))
 
 
-def server_error(server: Server, status: int, code: int, text: str) -> ServerError:
+def server_error(server: ClickHouseServer, status: int, code: int, text: str) -> ServerError:
     """Return the error of a response with an exception: its code, or 0, and its body."""
     found = find_exception(text)
     code, message = found if found is not None and code in (0, found[0]) else (code, _message(text))
@@ -106,7 +106,7 @@ def server_error(server: Server, status: int, code: int, text: str) -> ServerErr
     return error
 
 
-def tls_error(server: Server, error: ssl.SSLError) -> StreamlingError:
+def tls_error(server: ClickHouseServer, error: ssl.SSLError) -> StreamlingError:
     """Return the error of a TLS handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return StreamlingError.user(
@@ -119,7 +119,7 @@ def tls_error(server: Server, error: ssl.SSLError) -> StreamlingError:
     )
 
 
-def _classified(server: Server, status: int, code: int, message: str) -> ServerError:
+def _classified(server: ClickHouseServer, status: int, code: int, message: str) -> ServerError:
     if code in _CREDENTIALS or (not code and status in _UNAUTHORIZED):
         return ServerError.user(
             f"ClickHouse at {server} rejected the user '{server.user}' or the password",

@@ -10,13 +10,13 @@ from streamling.errors import StreamlingError
 
 
 @dataclass(frozen=True)
-class Filter:
+class QueryFilter:
     """A condition in ClickHouse SQL that cannot end its parentheses."""
 
     text: str
 
     @classmethod
-    def parse(cls, text: str) -> Filter:
+    def parse(cls, text: str) -> QueryFilter:
         """Check that ``text`` is one expression as far as brackets, quotes and comments are concerned. The server
         checks the rest."""
         from sqlglot.errors import TokenError

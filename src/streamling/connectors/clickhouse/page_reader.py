@@ -16,7 +16,7 @@ from streamling.connectors.clickhouse.key_types import KeyValue
 from streamling.connectors.clickhouse.page_size import PageSize
 from streamling.connectors.clickhouse.pages import Bucket, Page, QueryTooLarge
 from streamling.connectors.clickhouse.read_statements import ReadStatements
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.sort_key import Cut, between
 from streamling.errors import StreamlingError
 
@@ -35,7 +35,7 @@ _GRACE: Final = 10.0
 class TableAccess:
     """Everything that is needed to read a table; executors receive it with their tasks."""
 
-    server: Server
+    server: ClickHouseServer
     application_id: str
     query_timeout: float
     statements: ReadStatements

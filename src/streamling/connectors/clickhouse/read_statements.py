@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from streamling.connectors.clickhouse.filter import Filter
+from streamling.connectors.clickhouse.filter import QueryFilter
 from streamling.connectors.clickhouse.pages import BUCKETS, ENDS, Page
 from streamling.connectors.clickhouse.sort_key import Cut, From, between
 from streamling.connectors.clickhouse.table_info import TableInfo
@@ -32,7 +32,7 @@ class ReadStatements:
 
     table: TableInfo
     columns: tuple[SelectedColumn, ...]
-    filter: Filter | None
+    filter: QueryFilter | None
 
     # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
 

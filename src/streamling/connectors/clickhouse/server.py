@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from streamling.connectors.clickhouse.config import ClickHouse
+from streamling.connectors.clickhouse.config import ClickHouseSettings
 from streamling.errors import StreamlingError
 from streamling.network.http.request import InvalidUrlError, Origin, origin_of
 from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 
 
 @dataclass(frozen=True)
-class Server:
+class ClickHouseServer:
     """Where a server listens and how to log in. Executors receive it with their tasks."""
 
     origin: Origin
@@ -30,7 +30,7 @@ class Server:
     network: NetworkPolicy = ANY_ADDRESS
 
     @classmethod
-    def of(cls, config: ClickHouse, section: str, network: NetworkPolicy) -> Server:
+    def of(cls, config: ClickHouseSettings, section: str, network: NetworkPolicy) -> ClickHouseServer:
         """Return the server of a section of the configuration; a user in the URL takes precedence."""
         try:
             origin = origin_of(config.url)
@@ -73,7 +73,7 @@ class TableName:
     name: str
 
     @classmethod
-    def parse(cls, text: str, server: Server) -> TableName:
+    def parse(cls, text: str, server: ClickHouseServer) -> TableName:
         """Return the table of ``name`` or ``database.name``."""
         database, dot, name = text.partition(".")
         return cls(database, name) if dot and database and name else cls(server.database, text)

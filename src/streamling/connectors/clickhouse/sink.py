@@ -12,10 +12,9 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_val
 from streamling.connectors.clickhouse.column_overrides import check_overrides
 from streamling.connectors.clickhouse.compression import level_problem
 from streamling.connectors.clickhouse.config import ClickHouseConfig
-from streamling.connectors.clickhouse.held_marker import HeldMarker
-from streamling.connectors.clickhouse.insert_log import InsertLog, RowsAhead
+from streamling.connectors.clickhouse.insert_log import InsertLog, PendingMarker, RowsAhead
 from streamling.connectors.clickhouse.probe import clickhouse_connection
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.table_writer import SECTION, TableWriter
 from streamling.connectors.input_columns import InputColumns
 from streamling.errors import StreamlingError
@@ -102,8 +101,8 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
         self._log = InsertLog(_log_state(context), context.name, context.instance, context.instances)
         #: columns of the batches that arrive
         self._schema: pa.Schema | None = None
-        self._held = HeldMarker()
-        #: a held marker is given up by a thread of its own, which may fail
+        self._pending = PendingMarker()
+        #: a pending marker is given up by a thread of its own, which may fail
         self._lock = threading.RLock()
         self._failure: StreamlingError | None = None
 
@@ -112,7 +111,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
         cls, context: NodeContext[ClickHouseSinkOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
         config = context.config.part(ClickHouseConfig).clickhouse_sink
-        return (clickhouse_connection(Server.of(config, SECTION, context.network)),)
+        return (clickhouse_connection(ClickHouseServer.of(config, SECTION, context.network)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table}
@@ -142,23 +141,23 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
                 self._take_up_columns(batch.schema)
             for part in self._log.cut(batch):
                 self._write(part)
-                if self._held.is_set:
+                if self._pending.is_set:
                     self._writer.wait()
-                    self._held.release(part)
+                    self._pending.release(part)
 
     def flush(self) -> None:
         with self._lock:
             for part in self._log.drain():
                 self._write(part)
             self._writer.wait()
-            self._held.release()
+            self._pending.release()
 
     def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
         with self._lock:
             self._raise_failure()
-            self._held.hold(lambda after: self._acknowledge(epoch, acknowledge, after), self._log.waiting_rows)
+            self._pending.set(lambda after: self._acknowledge(epoch, acknowledge, after), self._log.waiting_rows)
             if self._log.waiting_rows and not self.context.stopping.is_set():
-                self._held.give_up_later(self._give_up)
+                self._pending.give_up_later(self._give_up)
             else:
                 self.flush()
 
@@ -168,7 +167,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
 
     def close(self) -> None:
         with self._lock:
-            self._held.cancel()
+            self._pending.cancel()
             self._writer.close()
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +201,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
     def _give_up(self) -> None:
         """The rest of a block has not arrived: its first rows are inserted again, so that the marker can go on."""
         with self._lock:
-            if not self._held.is_set:
+            if not self._pending.is_set:
                 return
             self.context.log.warning(
                 "the source does not deliver the same rows as before the restart; %d rows may be inserted twice",

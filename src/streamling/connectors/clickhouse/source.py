@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
 from streamling.connectors.clickhouse.probe import clickhouse_connection
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.table_query import ReadLimits, TableQuery
 from streamling.connectors.clickhouse.table_reader import TableReader
 from streamling.errors import StreamlingError
@@ -69,7 +69,7 @@ class ClickHouseSource(Source[ClickHouseSourceOptions]):
         self._state_key = f"clickhouse_source:{context.name}:v1"
         self._reader = TableReader(
             TableQuery(
-                Server.of(config, _SECTION, context.network),
+                ClickHouseServer.of(config, _SECTION, context.network),
                 options.table_name,
                 columns=options.columns,
                 filter=options.filter,
@@ -85,7 +85,7 @@ class ClickHouseSource(Source[ClickHouseSourceOptions]):
         cls, context: NodeContext[ClickHouseSourceOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
         config = context.config.part(ClickHouseConfig).clickhouse_source
-        return (clickhouse_connection(Server.of(config, _SECTION, context.network)),)
+        return (clickhouse_connection(ClickHouseServer.of(config, _SECTION, context.network)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table_name}

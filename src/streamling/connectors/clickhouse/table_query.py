@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.errors import ServerError
-from streamling.connectors.clickhouse.filter import Filter
+from streamling.connectors.clickhouse.filter import QueryFilter
 from streamling.connectors.clickhouse.page_reader import TableAccess
 from streamling.connectors.clickhouse.read_statements import ReadStatements, SelectedColumn
 from streamling.connectors.clickhouse.selection import align_columns, select_columns, type_mismatch
-from streamling.connectors.clickhouse.server import Server, TableName, literal
+from streamling.connectors.clickhouse.server import ClickHouseServer, TableName, literal
 from streamling.connectors.clickhouse.sort_key import BEGINNING, Cut, From
 from streamling.connectors.clickhouse.table_info import TableInfo, load_table
 from streamling.errors import StreamlingError
@@ -23,7 +23,7 @@ from streamling.errors import StreamlingError
 class TableQuery:
     """What to read from which table."""
 
-    server: Server
+    server: ClickHouseServer
     #: ``name`` or ``database.name``
     table: str
     #: columns to read, in this order; None: all of them
@@ -60,7 +60,7 @@ class CheckedQuery:
 
 def check_query(query: TableQuery, limits: ReadLimits, application_id: str) -> CheckedQuery:
     """Ask the server about the table and check columns, filter and start. Errors name what is wrong."""
-    condition = None if query.filter is None else Filter.parse(query.filter)
+    condition = None if query.filter is None else QueryFilter.parse(query.filter)
     with ClickHouseClient(query.server, application_id=application_id, timeout=limits.query_timeout) as client:
         table = load_table(client, TableName.parse(query.table, query.server))
         columns = _columns(client, table, query)
@@ -97,7 +97,7 @@ def _explain(client: ClickHouseClient, table: TableInfo, columns: Sequence[Selec
     client.rows(f"EXPLAIN SELECT {', '.join(column.sql for column in columns)} FROM {table.name.sql}")
 
 
-def _check_filter(client: ClickHouseClient, table: TableInfo, condition: Filter | None) -> None:
+def _check_filter(client: ClickHouseClient, table: TableInfo, condition: QueryFilter | None) -> None:
     if condition is None:
         return
     try:

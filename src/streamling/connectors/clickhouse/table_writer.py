@@ -17,9 +17,9 @@ from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.compression import Compression, level_problem
 from streamling.connectors.clickhouse.config import ClickHouseConfig
 from streamling.connectors.clickhouse.key_deletes import SETTINGS as DELETE_SETTINGS
-from streamling.connectors.clickhouse.server import Server, TableName, identifier
+from streamling.connectors.clickhouse.server import ClickHouseServer, TableName, identifier
 from streamling.connectors.clickhouse.table import Table
-from streamling.connectors.clickhouse.target import Target
+from streamling.connectors.clickhouse.target import TableTarget
 from streamling.errors import StreamlingError
 
 if TYPE_CHECKING:
@@ -58,9 +58,9 @@ class TableWriter:
     def __init__(self, context: NodeContext[ClickHouseSinkOptions]) -> None:
         self._context = context
         self._options = context.options
-        server = Server.of(context.config.part(ClickHouseConfig).clickhouse_sink, SECTION, context.network)
+        server = ClickHouseServer.of(context.config.part(ClickHouseConfig).clickhouse_sink, SECTION, context.network)
         self._name = TableName.parse(context.options.table, server)
-        self._target = Target(self._name, context)
+        self._target = TableTarget(self._name, context)
         self._compression = _compression(context)
         self._call = BackgroundCall(f"insert {context.name}")
         self._client = ClickHouseClient(server, application_id=context.config.application_id, timeout=_TIMEOUT)

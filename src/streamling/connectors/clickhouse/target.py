@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 _VERSIONS: Final = ("Int", "UInt", "Date", "Float")
 
 
-class Target:
+class TableTarget:
     """The table that a node names."""
 
     def __init__(self, name: TableName, context: NodeContext[ClickHouseSinkOptions]) -> None:

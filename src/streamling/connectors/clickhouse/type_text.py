@@ -72,13 +72,13 @@ class EnumValue:
 
 
 @dataclass(frozen=True)
-class Setting:
+class TypeSetting:
     """An argument that is none of the above: ``max_dynamic_paths=8`` or ``SKIP a.b``."""
 
     text: str
 
 
-Argument = ClickHouseType | Named | EnumValue | Setting | str | int | float
+Argument = ClickHouseType | Named | EnumValue | TypeSetting | str | int | float
 
 _WRAPPERS: Final = frozenset({"Nullable", "LowCardinality"})
 _ENUMS: Final = frozenset({"Enum", "Enum8", "Enum16"})
@@ -167,10 +167,10 @@ class _Parser:
             raise InvalidTypeError(f"expected a number after '{name}' =, found {_shown(token)}")
         return EnumValue(name, int(token))
 
-    def _setting(self, start: int) -> Setting:
+    def _setting(self, start: int) -> TypeSetting:
         while self._peek()[1] not in (",", ")", ""):
             self._next()
-        return Setting(self._text[start : self._end].strip())
+        return TypeSetting(self._text[start : self._end].strip())
 
     def _skip(self, sign: str) -> bool:
         if self._peek()[1] != sign:
@@ -200,7 +200,7 @@ def _argument_text(argument: Argument, parent: str) -> str:
             return f"{name if plain else identifier(name)} {named}"
         case EnumValue(name, number):
             return literal(name) if number is None else f"{literal(name)} = {number}"
-        case Setting(text):
+        case TypeSetting(text):
             return text
         case str():
             return literal(argument)

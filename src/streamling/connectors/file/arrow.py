@@ -13,7 +13,7 @@ from typing import IO
 
 import pyarrow as pa
 
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.connectors.file.schema import FORMATS, HIVE_NULL, FileSchema, evolve_schema
 from streamling.connectors.file.storage import READ_ERRORS, File, Storage, decompress, unreadable_file_error
 from streamling.connectors.file.values import conform
@@ -69,8 +69,8 @@ class TextFileReader:
         with ThreadPoolExecutor(self._threads) as pool:
             return list(pool.map(self.read_one, contents))
 
-    def _sample(self, content: Content) -> Sample:
-        sample: Sample = FORMATS[self._format].take_sample(io.BytesIO(content.data), "", len(content.data))
+    def _sample(self, content: Content) -> FileSample:
+        sample: FileSample = FORMATS[self._format].take_sample(io.BytesIO(content.data), "", len(content.data))
         return sample
 
     def read_one(self, content: Content) -> tuple[pa.Table, bool]:

@@ -10,12 +10,12 @@ from typing import Final
 
 from streamling.connectors.file.arrow import parquet_tables
 from streamling.connectors.file.checks import find_invalid
+from streamling.connectors.file.decimals import find_invalid_number
 from streamling.connectors.file.frames import NO_OPERATION
 from streamling.connectors.file.headers import HeaderReader
 from streamling.connectors.file.schema import FileSchema
 from streamling.connectors.file.staging import StagedFile, missing_file_error
 from streamling.connectors.file.storage import Storage
-from streamling.connectors.file.wide import find_invalid_number
 from streamling.errors import StreamlingError
 
 #: parts of Spark's message if a file causes the error

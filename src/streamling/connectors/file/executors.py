@@ -14,13 +14,13 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.connectors.file.arrow import Content, TextFileReader, parquet_tables, partition_values
+from streamling.connectors.file.decimals import avro_contents, invalid_number_text
 from streamling.connectors.file.errors import executor_error
 from streamling.connectors.file.frames import output_column, quoted_column
 from streamling.connectors.file.schema import FileSchema
 from streamling.connectors.file.splits import split_file
 from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable_file_error
 from streamling.connectors.file.values import for_spark
-from streamling.connectors.file.wide import avro_contents, invalid_number_text
 from streamling.errors import StreamlingError
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.types.spark import physical_type, physical_value, to_spark_schema

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamling.connectors.file.checks import checked_sql
+from streamling.connectors.file.decimals import value_sql
 from streamling.connectors.file.schema import FileSchema
-from streamling.connectors.file.wide import value_sql
 from streamling.spark.sql_text import quoted
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import to_spark_schema

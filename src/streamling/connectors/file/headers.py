@@ -8,15 +8,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamling.connectors.file.decimals import avro_with_bytes
 from streamling.connectors.file.formats import avro as _file_avro
 from streamling.connectors.file.formats import csv as _file_csv
 from streamling.connectors.file.formats.parquet import Conversion, conversion_of, find_type_mismatch
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.connectors.file.frames import FileGroup
 from streamling.connectors.file.schema import FORMATS, FileSchema
 from streamling.connectors.file.staging import StagedFile
 from streamling.connectors.file.storage import READ_ERRORS, Storage, unreadable_file_error
-from streamling.connectors.file.wide import avro_with_bytes
 from streamling.errors import StreamlingError
 
 
@@ -25,7 +25,7 @@ class FileHeader:
     """The header of one file."""
 
     staged: StagedFile
-    sample: Sample
+    sample: FileSample
     #: Avro: the schema that the file was written with
     written: Any = None
 
@@ -74,9 +74,9 @@ class HeaderReader:
             is_staged = one.path != one.origin.path
             with open(one.path, "rb") if is_staged else self.storage.open(one.path) as stream:
                 if self.format == "csv" and self.known.issuperset(_file_csv.read_header(stream, one.path)):
-                    return FileHeader(one, Sample([]))
+                    return FileHeader(one, FileSample([]))
                 stream.seek(0)
-                sample = FORMATS[self.format].take_sample(stream, one.path, _file_csv.HEADER_BYTES) or Sample([])
+                sample = FORMATS[self.format].take_sample(stream, one.path, _file_csv.HEADER_BYTES) or FileSample([])
                 if self.format != "avro":
                     return FileHeader(one, sample)
                 stream.seek(0)

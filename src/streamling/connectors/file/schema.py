@@ -15,7 +15,7 @@ from streamling.connectors.file.formats import csv as _file_csv
 from streamling.connectors.file.formats import json as _file_json
 from streamling.connectors.file.formats import parquet as _file_parquet
 from streamling.connectors.file.formats import text_types as text
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.connectors.file.storage import READ_ERRORS, File, Storage, unreadable_file_error
 from streamling.errors import StreamlingError
 from streamling.types.names import readable
@@ -76,7 +76,7 @@ def infer(storage: Storage, files: Sequence[File], format: str) -> FileSchema:
     return FileSchema(data, partitions)
 
 
-def evolve_schema(schema: FileSchema, samples: Sequence[tuple[File, Sample]], format: str) -> FileSchema:
+def evolve_schema(schema: FileSchema, samples: Sequence[tuple[File, FileSample]], format: str) -> FileSchema:
     """Return ``schema`` with the additional columns and struct fields of later files."""
     known = schema.types
     found = pa.schema(_merge_fields([(file, _without_known(sample, known)) for file, sample in samples], format))
@@ -95,11 +95,11 @@ def evolve_schema(schema: FileSchema, samples: Sequence[tuple[File, Sample]], fo
     return FileSchema(pa.schema(data), schema.partitions)
 
 
-def _without_known(sample: Sample, known: Mapping[str, pa.DataType]) -> Sample:
-    return Sample([field for field in sample.fields if field.name not in known and not text.is_void(field.type)])
+def _without_known(sample: FileSample, known: Mapping[str, pa.DataType]) -> FileSample:
+    return FileSample([field for field in sample.fields if field.name not in known and not text.is_void(field.type)])
 
 
-def _evolve_type(kind: pa.DataType, samples: Sequence[Sample], name: str) -> pa.DataType:
+def _evolve_type(kind: pa.DataType, samples: Sequence[FileSample], name: str) -> pa.DataType:
     for sample in samples:
         for field in sample.fields:
             if field.name == name:
@@ -181,10 +181,10 @@ def _share(files: Sequence[File], budget: int) -> int:
     return share
 
 
-def _sample(storage: Storage, file: File, format: str, limit: int) -> Sample | None:
+def _sample(storage: Storage, file: File, format: str, limit: int) -> FileSample | None:
     try:
         with storage.open(file.path) as stream:
-            sample: Sample | None = FORMATS[format].take_sample(stream, file.path, limit)
+            sample: FileSample | None = FORMATS[format].take_sample(stream, file.path, limit)
             return sample
     except FileNotFoundError:
         return None  # deleted since it was listed
@@ -192,7 +192,7 @@ def _sample(storage: Storage, file: File, format: str, limit: int) -> Sample | N
         raise unreadable_file_error(file, error) from error
 
 
-def _merge_fields(samples: list[tuple[File, Sample]], format: str) -> list[pa.Field]:
+def _merge_fields(samples: list[tuple[File, FileSample]], format: str) -> list[pa.Field]:
     if format in ("csv", "json"):
         fields = text.common_fields([sample.fields for _, sample in samples])
         return [field.with_type(text.replace_null_types(field.type)) for field in fields]
@@ -215,11 +215,11 @@ def _merge_fields(samples: list[tuple[File, Sample]], format: str) -> list[pa.Fi
     return [pa.field(name, text.replace_null_types(kind)) for name, kind in types.items()]
 
 
-def _int96_columns(samples: list[tuple[File, Sample]]) -> frozenset[str]:
+def _int96_columns(samples: list[tuple[File, FileSample]]) -> frozenset[str]:
     return frozenset().union(*(sample.int96 for _, sample in samples))
 
 
-def _check_operation(fields: list[pa.Field], samples: list[tuple[File, Sample]]) -> None:
+def _check_operation(fields: list[pa.Field], samples: list[tuple[File, FileSample]]) -> None:
     kind = next(field.type for field in fields if field.name == OP_COLUMN)
     if kind != pa.string():
         raise StreamlingError.user(f"column '{OP_COLUMN}' has type {kind}, expected text", remedy="write i, u or d")

@@ -69,7 +69,7 @@ class FileSourceOptions(ParallelOptions, SourceOptions):
     )
 
     @property
-    def runs_as_job(self) -> bool:
+    def supports_job_mode(self) -> bool:
         return isinstance(self.mode, Bounded)
 
 

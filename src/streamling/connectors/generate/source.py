@@ -38,7 +38,7 @@ class GenerateSourceOptions(SourceOptions):
     changes: Changes | None = Field(default=None, description="Updates and deletes; by default every row is an insert.")
 
     @property
-    def runs_as_job(self) -> bool:
+    def supports_job_mode(self) -> bool:
         return self.count is not None
 
     @model_validator(mode="after")

@@ -9,7 +9,7 @@ from streamling.pipeline.config.grants import AT_MOST
 from streamling.pipeline.config.section import Section
 
 
-class HttpHandler(Section):
+class HttpHandlerSettings(Section):
     """Settings of handlers and webhooks."""
 
     trigger_max_count: int = Field(
@@ -44,7 +44,7 @@ class HttpHandler(Section):
 class HttpConfig(CoreConfig):
     """Settings that handlers and webhooks add to the configuration."""
 
-    external_http_handler: HttpHandler = Field(default=HttpHandler())
+    external_http_handler: HttpHandlerSettings = Field(default=HttpHandlerSettings())
     http_secret_header: dict[str, str] = Field(
         default={},
         json_schema_extra={"keys_are_secret_names": True},

@@ -18,7 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from streamling.connectors.http.config import HttpHandler
+from streamling.connectors.http.config import HttpHandlerSettings
 from streamling.connectors.http.options import HttpCall
 from streamling.errors import StreamlingError
 from streamling.types.json import json_rows
@@ -49,7 +49,7 @@ class Payload:
     max_bytes: int
 
     @classmethod
-    def of(cls, options: HttpCall, settings: HttpHandler) -> Payload:
+    def of(cls, options: HttpCall, settings: HttpHandlerSettings) -> Payload:
         return cls(
             options.payload_version,
             options.one_row_per_request,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
 from streamling.connectors.clickhouse.probe import clickhouse_connection
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.hybrid.offset_table import LoadedOffsets
 from streamling.plugins.connections import ConnectionCheck
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def table_connections(context: NodeContext[HybridSourceOptions]) -> list[ConnectionCheck]:
     """Return the checks of the server and of the offset table."""
     config = context.config.part(ClickHouseConfig).clickhouse_source
-    server = Server.of(config, "clickhouse_source", context.network)
+    server = ClickHouseServer.of(config, "clickhouse_source", context.network)
     loaded = LoadedOffsets(context.options, server, context.config.application_id)
     offsets = ConnectionCheck("ClickHouse", f"{server}, offset table {loaded.table}", partial(_check_offsets, loaded))
     return [clickhouse_connection(server), offsets]

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from streamling.connectors.clickhouse.client import ClickHouseClient
-from streamling.connectors.clickhouse.server import Server, TableName, identifier
+from streamling.connectors.clickhouse.server import ClickHouseServer, TableName, identifier
 from streamling.connectors.hybrid.options import HybridSourceOptions, OffsetTable
 from streamling.errors import StreamlingError
 
@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS: Final = 60.0
 class LoadedOffsets:
     """The offset table of a hybrid source."""
 
-    def __init__(self, options: HybridSourceOptions, server: Server, application_id: str) -> None:
+    def __init__(self, options: HybridSourceOptions, server: ClickHouseServer, application_id: str) -> None:
         self._options = options.offset_table or OffsetTable(topic_name=options.unbounded_source.topic)
         #: without the block in the pipeline file, the default table is used if it exists
         self._is_required = options.offset_table is not None

@@ -66,7 +66,7 @@ class HybridSourceOptions(DeadLetterOptions, SourceOptions):
     )
 
     @property
-    def runs_as_job(self) -> bool:
+    def supports_job_mode(self) -> bool:
         return True
 
     def ineffective(self) -> Mapping[str, str]:

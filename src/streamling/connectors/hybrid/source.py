@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.hybrid.connections import table_connections
 from streamling.connectors.hybrid.handoff import HandOff
 from streamling.connectors.hybrid.offset_table import LoadedOffsets
@@ -52,7 +52,7 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
         self._tables = BoundedTables(context)
         self._offsets = Offsets(context.name, self._topic, committed=True, group=group_name(kafka), log=context.log)
         config = context.config.part(ClickHouseConfig).clickhouse_source
-        server = Server.of(config, "clickhouse_source", context.network)
+        server = ClickHouseServer.of(config, "clickhouse_source", context.network)
         self._loaded = LoadedOffsets(context.options, server, context.config.application_id)
         self._handoff = HandOff(context, self._offsets, self._loaded)
         self._stored = StoredPhases(context, self._offsets, self._tables, self._loaded)

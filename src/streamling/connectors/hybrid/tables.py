@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
-from streamling.connectors.clickhouse.server import Server
+from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.table_query import ReadLimits, TableQuery
 from streamling.connectors.clickhouse.table_reader import TableReader
 from streamling.connectors.hybrid.options import locate_error
@@ -29,7 +29,7 @@ class BoundedTables:
         self._context = context
         self._phases = context.options.bounded_sources
         self._config = context.config.part(ClickHouseConfig).clickhouse_source
-        self._server = Server.of(self._config, "clickhouse_source", context.network)
+        self._server = ClickHouseServer.of(self._config, "clickhouse_source", context.network)
         #: state keys of the positions in the tables
         self.cursor_keys = tuple(cursor_key(context.name, phase) for phase in range(len(self._phases)))
         #: those of phases that are not complete

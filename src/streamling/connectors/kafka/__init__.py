@@ -9,8 +9,6 @@ BUILTIN = Builtin(
     config="config:KafkaConfig",
     metrics="metrics:METRICS",
     jars="jars.lock.json",
-    java="java",
-    java_package="kafka",
     spark_settings={
         # Messages that a task has fetched beyond its range are cached for the task that continues there. When several
         # tasks read a partition, each batch leaves some behind that are never used; Spark's default keeps them for 5

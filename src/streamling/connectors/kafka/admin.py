@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from streamling.errors import StreamlingError
 from streamling.plugins.shared import SharedResources
-from streamling.spark.own_classes import find_class
+from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,7 +81,7 @@ class KafkaAdmin:
         jvm: Any = spark._jvm
         self._jvm = jvm
         self._gateway: Any = spark.sparkContext._gateway
-        self._topic_infos: Any = find_class(spark, "TopicInfos")
+        self._topic_infos: Any = java_class(jvm, "streamling.kafka.TopicInfos")
         self._brokers = settings["bootstrap.servers"]
         timeout = str(_SECONDS * 1000)
         properties = java_map(jvm, {**settings, "default.api.timeout.ms": timeout, "request.timeout.ms": timeout})
@@ -229,7 +229,8 @@ class KafkaAdmin:
         """Return the members of consumer groups, without partitions, with one request. Groups that cannot be described
         are missing: `members` raises the error."""
         lines = "\n".join(groups)
-        found = self.translate_errors("", lambda: self._jvm.streamling.GroupMembers.of(self._admin, lines))
+        members = java_class(self._jvm, "streamling.kafka.GroupMembers")
+        found = self.translate_errors("", lambda: members.of(self._admin, lines))
         named: dict[str, list[Member]] = {}
         for line in found.splitlines():
             group, *fields = line.split("\t")
@@ -298,7 +299,7 @@ class KafkaAdmin:
 def java_offsets(jvm: Any, topic: str, offsets: Mapping[int, int], metadata: str) -> Any:
     """Return offsets of next messages as the Java clients commit them, each with ``metadata``."""
     text = " ".join(f"{partition}={offset}" for partition, offset in offsets.items())
-    return jvm.streamling.GroupOffsets.of(topic, text, metadata)
+    return java_class(jvm, "streamling.kafka.GroupOffsets").of(topic, text, metadata)
 
 
 def java_map(jvm: Any, entries: Mapping[Any, Any]) -> Any:

@@ -8,8 +8,15 @@ from pydantic import Field, SecretStr
 
 from streamling.pipeline.config import values
 from streamling.pipeline.config.core import CoreConfig
-from streamling.pipeline.config.grants import AT_MOST, FREE, address, credential, credential_file, protection
-from streamling.pipeline.config.section import Section, no_effect
+from streamling.pipeline.config.grants import (
+    AT_MOST,
+    FREE,
+    address,
+    credential,
+    credential_file,
+    protection,
+)
+from streamling.pipeline.config.section import Section, no_effect, unset_means
 from streamling.pipeline.config.values import folded
 
 SecurityProtocol = Annotated[
@@ -22,7 +29,7 @@ SaslMechanism = Annotated[
 ]
 
 
-class Kafka(Section):
+class KafkaSettings(Section):
     """Kafka brokers and schema registry."""
 
     brokers: str = Field(
@@ -71,7 +78,7 @@ class Kafka(Section):
     client_id: str | None = Field(default=None, description="Client id sent to the brokers.")
 
 
-class KafkaSource(Kafka):
+class KafkaSourceSettings(KafkaSettings):
     """Settings of the Kafka source."""
 
     consumer_group_id: str | None = Field(
@@ -95,7 +102,7 @@ class KafkaSource(Kafka):
     )
 
 
-class KafkaSink(Kafka):
+class KafkaSinkSettings(KafkaSettings):
     """Settings of the Kafka sink."""
 
 
@@ -105,15 +112,14 @@ class KafkaConfig(CoreConfig):
     record_batch_interval_ms: int = Field(
         default=100,
         ge=1,
-        json_schema_extra=FREE,
-        description="Default of `batch_flush_interval` in Kafka sources, except real-time ones; no wait unless it is "
-        "set.",
+        json_schema_extra={**FREE, **unset_means("no wait")},
+        description="Default of `batch_flush_interval` in Kafka sources, except real-time ones.",
     )
     record_batch_size: int = Field(
         default=1000,
         ge=1,
-        json_schema_extra=AT_MOST,
-        description="Default of `batch_size` in Kafka sources; 200 000 or more unless it is set.",
+        json_schema_extra={**AT_MOST, **unset_means("200 000 or more")},
+        description="Default of `batch_size` in Kafka sources.",
     )
-    kafka_source: KafkaSource = Field(default=KafkaSource())
-    kafka_sink: KafkaSink = Field(default=KafkaSink())
+    kafka_source: KafkaSourceSettings = Field(default=KafkaSourceSettings())
+    kafka_sink: KafkaSinkSettings = Field(default=KafkaSinkSettings())

@@ -1,4 +1,4 @@
-"""Evaluates plans over messages in the driver's JVM (`LocalPlan.java`)."""
+"""Evaluates plans over messages and Arrow data in the driver's JVM (`LocalPlan.java`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.plugins.streams import LocalRows, NeedsJob
-from streamling.spark.own_classes import find_class
-from streamling.sql.kernels.names import sql_names
+from streamling.spark.java import java_class
+from streamling.sql.kernels.registration import sql_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +19,7 @@ def message_template(spark: SparkSession, *, headers: bool) -> DataFrame:
     """Kafka's columns without rows."""
     from pyspark.sql import DataFrame
 
-    jvm: Any = spark._jvm
-    return DataFrame(jvm.streamling.LocalPlan.messages(spark._jsparkSession, headers), spark)
+    return DataFrame(_message_plans(spark).template(spark._jsparkSession, headers), spark)
 
 
 def rows_of(decoded: DataFrame, messages: DataFrame) -> DataFrame:
@@ -28,8 +27,7 @@ def rows_of(decoded: DataFrame, messages: DataFrame) -> DataFrame:
     from pyspark.sql import DataFrame
 
     spark = decoded.sparkSession
-    plans: Any = find_class(spark, "BatchPlan")
-    return DataFrame(plans.over(decoded._jdf, messages._jdf), spark)
+    return DataFrame(_batch_plans(spark).over(decoded._jdf, messages._jdf), spark)
 
 
 def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
@@ -40,13 +38,26 @@ def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
 
     jvm: Any = spark._jvm
     columns = jvm.org.apache.spark.sql.types.DataType.fromJson(to_spark_schema(schema).json())
-    return DataFrame(jvm.streamling.BatchPlan.template(spark._jsparkSession, columns), spark)
+    return DataFrame(_batch_plans(spark).template(spark._jsparkSession, columns), spark)
 
 
-def _local_plan(frame: DataFrame, *, headers: bool) -> Any:
-    jvm: Any = frame.sparkSession._jvm
-    found = jvm.streamling.LocalPlan.of(frame._jdf, headers)
-    return _needs_job(*found.split()) if isinstance(found, str) else found
+def _message_plans(spark: SparkSession) -> Any:
+    return java_class(spark._jvm, "streamling.kafka.MessagePlan")
+
+
+def _batch_plans(spark: SparkSession) -> Any:
+    return java_class(spark._jvm, "streamling.plan.BatchPlan")
+
+
+def _local_plan(frame: DataFrame) -> Any:
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return java_class(frame.sparkSession._jvm, "streamling.plan.LocalPlan").of(frame._jdf)
+    except Py4JJavaError as error:
+        if error.java_exception.getClass().getSimpleName() != "NeedsJob":
+            raise
+        return _needs_job(*error.java_exception.getMessage().split())
 
 
 def _needs_job(kind: str, *names: str) -> NeedsJob:
@@ -73,7 +84,7 @@ class ArrowPlan:
     @classmethod
     def of(cls, frame: DataFrame) -> ArrowPlan | NeedsJob:
         """The plan of ``frame``, which was made from an `arrow_template`."""
-        plan = _local_plan(frame, headers=False)
+        plan = _local_plan(frame)
         return plan if isinstance(plan, NeedsJob) else cls(plan)
 
     def to_rows(self, batches: Sequence[pa.RecordBatch]) -> LocalRows:
@@ -88,19 +99,20 @@ class ArrowPlan:
 
 
 class MessagePlan:
-    """A plan over the messages of a topic: a `LocalPlan`."""
+    """A plan over the messages of a topic (`MessagePlan.java`)."""
 
-    def __init__(self, plan: Any, schema: pa.Schema) -> None:
-        self._plan = plan
-        self._schema = schema
+    def __init__(self, plan: Any, frame: DataFrame, *, headers: bool) -> None:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        self._local = plan
+        self._plan = _message_plans(frame.sparkSession)(plan, headers)
+        self._schema = to_arrow_schema(frame.schema, timezone="UTC")
 
     @classmethod
     def of(cls, frame: DataFrame, *, headers: bool) -> MessagePlan | NeedsJob:
         """The plan of ``frame``, which was made from a `message_template`."""
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        plan = _local_plan(frame, headers=headers)
-        return plan if isinstance(plan, NeedsJob) else cls(plan, to_arrow_schema(frame.schema, timezone="UTC"))
+        plan = _local_plan(frame)
+        return plan if isinstance(plan, NeedsJob) else cls(plan, frame, headers=headers)
 
     def to_arrow(self, messages: Any) -> pa.RecordBatch:
         with pa.ipc.open_stream(self._plan.arrow(messages)) as stream:
@@ -111,5 +123,5 @@ class MessagePlan:
         return LocalRows(rows, rows.size())
 
     def observed(self) -> Mapping[str, Sequence[float | None]]:
-        pairs = (text.split("=") for text in self._plan.observed().split())
+        pairs = (text.split("=") for text in self._local.observed().split())
         return {name: [float(value) if value else None for value in values.split(",")] for name, values in pairs}

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from streamling.connectors.kafka.admin import KafkaAdmin, TopicInfo
-from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.kafka.config import KafkaSettings
 from streamling.connectors.kafka.reachable import check_reachable
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
@@ -23,7 +23,7 @@ Sessions = Callable[[], "SparkSession"]
 
 
 def topic_connection(
-    config: Kafka, section: str, topic: str, spark: Sessions, network: NetworkPolicy, *, must_exist: bool = True
+    config: KafkaSettings, section: str, topic: str, spark: Sessions, network: NetworkPolicy, *, must_exist: bool = True
 ) -> ConnectionCheck:
     """Return the check of the brokers and the topic, for `Operator.connections`."""
     check = partial(_check_topic, config, section, topic, spark, network, must_exist)
@@ -31,7 +31,7 @@ def topic_connection(
 
 
 def registry_connection(
-    config: Kafka, section: str, subject: str, network: NetworkPolicy, *, must_exist: bool = True
+    config: KafkaSettings, section: str, subject: str, network: NetworkPolicy, *, must_exist: bool = True
 ) -> ConnectionCheck:
     """Return the check of the schema registry and the subject, for `Operator.connections`."""
     check = partial(_check_subject, config, section, subject, network, must_exist)
@@ -39,7 +39,7 @@ def registry_connection(
 
 
 def _check_topic(
-    config: Kafka, section: str, topic: str, spark: Sessions, network: NetworkPolicy, must_exist: bool
+    config: KafkaSettings, section: str, topic: str, spark: Sessions, network: NetworkPolicy, must_exist: bool
 ) -> str:
     check_reachable(config.brokers, section, network)
     admin = KafkaAdmin(spark(), client_settings(config, section))
@@ -55,7 +55,7 @@ def _partitions(topic: TopicInfo) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
 
 
-def _check_subject(config: Kafka, section: str, subject: str, network: NetworkPolicy, must_exist: bool) -> str:
+def _check_subject(config: KafkaSettings, section: str, subject: str, network: NetworkPolicy, must_exist: bool) -> str:
     registry = SchemaRegistry.of(config, section, network)
     found = registry.latest(subject) if must_exist else registry.find_latest(subject)
     return "the schema will be registered" if found is None else f"schema {found.id}"

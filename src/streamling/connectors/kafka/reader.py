@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from streamling.connectors.kafka.admin import java_map
+from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,7 +64,7 @@ class MessageBuffer:
         jvm: Any = spark._jvm
         self._jvm = jvm
         client = java_map(jvm, {**settings, **_SETTINGS, "isolation.level": isolation_level})
-        self._subscription: Any = jvm.streamling.MessageReader.subscribe(
+        self._subscription: Any = java_class(jvm, "streamling.kafka.MessageReader").subscribe(
             client, topic, java_map(jvm, offsets), is_whole, BUFFER_MESSAGES, _BUFFER_BYTES
         )
 

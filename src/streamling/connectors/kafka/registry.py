@@ -10,7 +10,7 @@ from http.client import HTTPException
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.kafka.config import KafkaSettings
 from streamling.errors import StreamlingError, Unreachable
 from streamling.network.http.blocking import HttpResponse, reason_of, send_request
 from streamling.network.http.errors import ResponseTooLargeError
@@ -69,7 +69,7 @@ class SchemaRegistry:
         self._has_answered = False
 
     @classmethod
-    def of(cls, config: Kafka, section: str, network: NetworkPolicy) -> SchemaRegistry:
+    def of(cls, config: KafkaSettings, section: str, network: NetworkPolicy) -> SchemaRegistry:
         """Return the registry of a section of the configuration."""
         if not config.schema_registry_url:
             raise StreamlingError.user(f"{section}.schema_registry_url is not set, but Avro requires a schema registry")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from streamling.connectors.kafka.config import Kafka
+from streamling.connectors.kafka.config import KafkaSettings
 from streamling.errors import StreamlingError
 from streamling.redaction import add_secrets
 
@@ -15,7 +15,7 @@ _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _LOGIN = {"PLAIN": _PLAIN, "SCRAM-SHA-256": _SCRAM, "SCRAM-SHA-512": _SCRAM}
 
 
-def client_settings(config: Kafka, section: str) -> dict[str, str]:
+def client_settings(config: KafkaSettings, section: str) -> dict[str, str]:
     """Return the settings that every client needs to connect to the brokers; ``section`` names the section of the
     configuration in errors. The result contains secrets."""
     settings = {
@@ -37,7 +37,7 @@ def spark_options(settings: Mapping[str, str]) -> dict[str, str]:
     return {f"kafka.{name}": value for name, value in settings.items()}
 
 
-def _sasl(config: Kafka, section: str) -> dict[str, str]:
+def _sasl(config: KafkaSettings, section: str) -> dict[str, str]:
     missing = [
         f"{section}.{name}"
         for name in ("sasl_mechanism", "sasl_username", "sasl_password")
@@ -65,7 +65,7 @@ def _sasl(config: Kafka, section: str) -> dict[str, str]:
     }
 
 
-def _ssl(config: Kafka, section: str) -> dict[str, str]:
+def _ssl(config: KafkaSettings, section: str) -> dict[str, str]:
     """Certificates are passed as text: executors on other machines do not have the files."""
     settings = {}
     if config.ssl_ca_location is not None:

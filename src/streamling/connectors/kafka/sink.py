@@ -258,8 +258,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         except Exception as error:
             raise self._translate_error(error) from None
         report_counts(execution)
-        sent = shuffled_rows(execution) if counter is None else counter.rows() or 0
-        taken = sent if self._is_in_place else shuffled_rows(execution)
+        sent = shuffled_rows(frame.sparkSession, execution) if counter is None else counter.rows() or 0
+        taken = sent if self._is_in_place else shuffled_rows(frame.sparkSession, execution)
         self.context.count_delivered(sent, deduplicated=taken - sent)
         return taken
 

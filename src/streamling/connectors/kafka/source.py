@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from uuid import uuid4
 
@@ -25,7 +25,7 @@ from streamling.connectors.kafka.decode.invalid_messages import (
 from streamling.connectors.kafka.decode.json import JsonFormat
 from streamling.connectors.kafka.decode.rows import METADATA, decode_rows, decode_rows_with_rejects
 from streamling.connectors.kafka.errors import error_text
-from streamling.connectors.kafka.filter import apply_filter, compile_filter
+from streamling.connectors.kafka.filter import RowFilter
 from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
@@ -184,6 +184,10 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
             )
         return self
 
+    @cached_property
+    def row_filter(self) -> RowFilter | None:
+        return RowFilter(self.filter) if self.filter is not None and self.filter.strip() else None
+
 
 class KafkaSource(StreamedSource[KafkaSourceOptions]):
     """Reads a topic (`KafkaStream`) and decodes it in Spark's plan."""
@@ -205,7 +209,6 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             log=context.log,
         )
         self._format = self._create_format()
-        self._filter: str | None = None
         self._admin: KafkaAdmin | None = None
         self._group: GroupAssignment | None = None
         self._monitor: LagMonitor | None = None
@@ -263,8 +266,12 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         timeout = self.context.config.startup_timeout_sec
         call_with_startup_retries(self._format.load, timeout=timeout, log=self.context.log)
         schema = self._schema()
-        self._filter = compile_filter(self.options.filter, schema)
+        self._check_filter(schema)
         return schema
+
+    def _check_filter(self, schema: pa.Schema) -> None:
+        if self.options.row_filter is not None:
+            self.options.row_filter.compile(schema)
 
     def _schema(self) -> pa.Schema:
         fields = list(self._format.schema())
@@ -403,7 +410,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             what = "has a key that was" if unknown.kind == UNKNOWN_KEY_SCHEMA else "was"
             raise error.context(f"{location} {what} written with schema {unknown.detail}") from None
         if self._format.schema() != before:
-            self._filter = compile_filter(self.options.filter, self._schema())
+            self._check_filter(self._schema())
             added = [name for name in self._format.schema().names if name not in before.names]
             self.context.log.info(
                 "the topic '%s' has a new schema%s", self._topic, f", new columns: {', '.join(added)}" if added else ""
@@ -452,10 +459,10 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
 
     def _selected(self, rows: DataFrame) -> DataFrame:
         rows = self.context.measure_rows(rows)
-        if self._filter is None:
+        if self.options.row_filter is None:
             return rows
         unless = f"{REJECT_COLUMN} IS NOT NULL" if self._rejecting else "FALSE"
-        return apply_filter(rows, self.options.filter, self._schema(), unless=unless)
+        return self.options.row_filter.apply(rows, self._schema(), unless=unless)
 
     def _undecodable_error(self) -> StreamlingError:
         """Find the first message that cannot be decoded, because Spark does not report which one it was."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.connectors.kafka.admin import java_map
 from streamling.plugins.streams import LocalRows
+from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +63,8 @@ class MessageSender:
 
         jvm: Any = SparkSession.active()._jvm
         settings = java_map(jvm, self._settings)
-        return jvm.streamling.MessageSender(settings, self._topic, self._deduplicate, self._is_text)
+        sender = java_class(jvm, "streamling.kafka.MessageSender")
+        return sender(settings, self._topic, self._deduplicate, self._is_text)
 
     def close(self) -> None:
         """Disconnect without waiting."""

@@ -9,8 +9,15 @@ from pydantic import Field, SecretStr
 
 from streamling.pipeline.config import values
 from streamling.pipeline.config.core import CoreConfig
-from streamling.pipeline.config.grants import AT_MOST, FREE, address, credential, credential_file, protection
-from streamling.pipeline.config.section import Section, no_effect
+from streamling.pipeline.config.grants import (
+    AT_MOST,
+    FREE,
+    address,
+    credential,
+    credential_file,
+    protection,
+)
+from streamling.pipeline.config.section import Section, no_effect, unset_means
 from streamling.pipeline.config.values import folded
 from streamling.pipeline.document.scalars import Duration
 
@@ -22,7 +29,7 @@ SslMode = Annotated[
 ]
 
 
-class PostgresServer(Section):
+class PostgresServerSettings(Section):
     """Connection to the Postgres database of the state and of dynamic tables."""
 
     host: str = Field(default="localhost", json_schema_extra=address("server"), description="Host name or address.")
@@ -40,7 +47,7 @@ class PostgresServer(Section):
     )
 
 
-class PostgresState(PostgresServer):
+class PostgresStateSettings(PostgresServerSettings):
     """The state table in Postgres."""
 
     max_connections: int = Field(
@@ -57,23 +64,26 @@ class PostgresState(PostgresServer):
         description="Maximum wait for a connection; defaults to min(5, shutdown budget / 2), at least 1.",
     )
 
+    def acquire_timeout(self, shutdown_budget: float) -> float:
+        """Return the maximum wait for a connection; by default well within the shutdown budget."""
+        return self.acquire_timeout_secs or max(1.0, min(5.0, shutdown_budget / 2))
 
-class DynamicTablePostgres(PostgresServer):
+
+class PostgresTableSettings(PostgresServerSettings):
     """Settings of dynamic tables with the Postgres backend."""
 
     max_connections: int = Field(
         default=20,
         ge=1,
-        json_schema_extra=AT_MOST,
-        description="Maximum number of connections per table for look-ups of more than `max_batch_size` values; one "
-        "unless it is set.",
+        json_schema_extra={**AT_MOST, **unset_means("`1`")},
+        description="Maximum number of connections per table for look-ups of more than `max_batch_size` values.",
     )
     dt_schema_name: str = Field(default="streamling", description="Schema of the dynamic tables.")
     cache_enabled: bool = Field(default=False, description="Cache the tables' content in memory.")
     cache_refresh_debounce_ms: int = Field(default=1000, ge=0, description="Minimum time between two refreshes.")
 
 
-class PostgresConnection(Section):
+class PostgresConnectionSettings(Section):
     """Server of one Postgres sink; missing settings come from ``postgres_sink``."""
 
     inherits: ClassVar[str | None] = "postgres_sink"
@@ -95,7 +105,7 @@ class PostgresConnection(Section):
     )
 
 
-class PostgresSink(Section):
+class PostgresSinkSettings(Section):
     """Settings of the Postgres sinks."""
 
     host: str = Field(default="127.0.0.1", json_schema_extra=address("server"), description="Host name or address.")
@@ -114,13 +124,15 @@ class PostgresSink(Section):
         description="Trusted certificates for verify-ca and verify-full; defaults to libpq's own location.",
     )
     batch_flush_interval: Duration = Field(
-        default=1.0, json_schema_extra=FREE, description="Maximum wait for a full batch; no wait unless it is set."
+        default=1.0,
+        json_schema_extra={**FREE, **unset_means("no wait")},
+        description="Maximum wait for a full batch.",
     )
     batch_size: int = Field(
         default=100,
         ge=1,
-        json_schema_extra=FREE,
-        description="Rows per write; as many as arrive together unless it is set.",
+        json_schema_extra={**FREE, **unset_means("as many as arrive together")},
+        description="Rows per write.",
     )
     statement_timeout_secs: float = Field(default=60, ge=0, description="Statement timeout; 0 means no limit.")
     pool_acquire_timeout_secs: float = Field(default=30, gt=0, description="Maximum wait for a connection.")
@@ -133,14 +145,14 @@ class PostgresSink(Section):
 class PostgresConfig(CoreConfig):
     """Settings that Postgres sinks add to the configuration."""
 
-    postgres_sink: PostgresSink = Field(default=PostgresSink())
-    postgres_sink_connections: dict[str, PostgresConnection] = Field(
+    postgres_sink: PostgresSinkSettings = Field(default=PostgresSinkSettings())
+    postgres_sink_connections: dict[str, PostgresConnectionSettings] = Field(
         default={},
         description="Another server for one sink; the key is the sink's name in lower case, with `_` for all other "
         "characters.",
     )
 
-    def postgres_connection(self, sink: str) -> PostgresSink:
+    def postgres_connection(self, sink: str) -> PostgresSinkSettings:
         """Return the settings of ``sink``: ``postgres_sink`` with the overrides of its own connection."""
         own = self.postgres_sink_connections.get(connection_key(sink))
         if own is None:

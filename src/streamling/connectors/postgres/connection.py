@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from streamling.pipeline.config import AppConfig
-from streamling.connectors.postgres.config import PostgresConfig, PostgresServer
+from streamling.connectors.postgres.config import PostgresConfig, PostgresServerSettings
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS, NetworkPolicy
 
 
 @dataclass(frozen=True)
-class Server:
+class PostgresServer:
     """Address and credentials of a database."""
 
     host: str
@@ -35,7 +35,7 @@ class Server:
     settings: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, server: PostgresServer, section: str, network: NetworkPolicy) -> Self:
+    def of(cls, server: PostgresServerSettings, section: str, network: NetworkPolicy) -> Self:
         """Return the server of a section of the configuration."""
         names = ("host", "port", "db", "user", "password", "sslmode", "sslrootcert")
         values = {name: getattr(server, name) for name in names}
@@ -69,7 +69,7 @@ class Server:
 
 
 def connect(
-    server: Server, *, application_name: str, connect_timeout: float, silence_timeout: float = 0, **more: Any
+    server: PostgresServer, *, application_name: str, connect_timeout: float, silence_timeout: float = 0, **more: Any
 ) -> psycopg.Connection:
     """Open a connection in autocommit mode.
 
@@ -96,7 +96,7 @@ def connect(
     )
 
 
-def _address(server: Server) -> dict[str, Any]:
+def _address(server: PostgresServer) -> dict[str, Any]:
     """Return host and port, with the checked addresses if some are denied: libpq then does not resolve the name, which
     still has to match the server's certificate."""
     if not server.network.deny_private:
@@ -106,7 +106,7 @@ def _address(server: Server) -> dict[str, Any]:
     return {"host": ",".join(hosts), "hostaddr": ",".join(addresses), "port": server.port}
 
 
-def _checked_addresses(host: str, server: Server) -> list[str]:
+def _checked_addresses(host: str, server: PostgresServer) -> list[str]:
     import psycopg
 
     if not host or host.startswith(("/", "@")):  # a socket file, or libpq's default, which is one
@@ -120,7 +120,7 @@ def _checked_addresses(host: str, server: Server) -> list[str]:
         raise psycopg.OperationalError(f"failed to resolve host '{host}'") from None
 
 
-def _login(server: Server) -> dict[str, Any]:
+def _login(server: PostgresServer) -> dict[str, Any]:
     """Return the password. Without one, libpq looks in the environment and in files of this user, which a pipeline must
     not direct to a server of its choice."""
     password = server.password.get_secret_value()

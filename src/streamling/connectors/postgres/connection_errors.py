@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.transient_errors import is_transient
 from streamling.errors import StreamlingError, Unreachable
 
@@ -20,7 +20,9 @@ _NO_RESPONSE: Final = (
 _UNRESOLVED: Final = ("failed to resolve host", "could not translate host name")
 
 
-def connection_error(error: BaseException, server: Server, *, connected: bool = False) -> StreamlingError | None:
+def connection_error(
+    error: BaseException, server: PostgresServer, *, connected: bool = False
+) -> StreamlingError | None:
     """Return ``error`` in the user's terms if it is about connecting to ``server``, else None.
 
     ``connected``: the server has responded before, so the address is right and an outage is retried.
@@ -36,11 +38,11 @@ def connection_error(error: BaseException, server: Server, *, connected: bool = 
     return None if is_transient(error) else _refusal(text, server)
 
 
-def _outage(text: str, server: Server) -> StreamlingError:
+def _outage(text: str, server: PostgresServer) -> StreamlingError:
     return StreamlingError.transient(f"cannot connect to Postgres at {server}: {_reason(text)}")
 
 
-def _unreachable(text: str, server: Server) -> Unreachable:
+def _unreachable(text: str, server: PostgresServer) -> Unreachable:
     if any(phrase in text for phrase in _UNRESOLVED):
         return Unreachable(f"the host name '{server.host}' cannot be resolved", remedy=_correct(server, "host"))
     return Unreachable(
@@ -49,7 +51,7 @@ def _unreachable(text: str, server: Server) -> Unreachable:
     )
 
 
-def _refusal(text: str, server: Server) -> StreamlingError:
+def _refusal(text: str, server: PostgresServer) -> StreamlingError:
     if "no password supplied" in text:
         variable = f"STREAMLING__{server.setting('password').replace('.', '__').upper()}"
         return StreamlingError.user(
@@ -90,6 +92,6 @@ def _reason(text: str) -> str:
     return line.rpartition(" failed: ")[2].removeprefix("FATAL:").strip() or line
 
 
-def _correct(server: Server, *names: str) -> str:
+def _correct(server: PostgresServer, *names: str) -> str:
     settings = [server.setting(name) for name in names]
     return f"correct {', '.join(settings[:-1])}{' or ' if settings[1:] else ''}{settings[-1]}"

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.dynamic_table_layout import DynamicTableLayout, exists, prepare
 from streamling.connectors.postgres.session import Session
@@ -59,7 +59,7 @@ class PostgresStore:
 
     def __init__(
         self,
-        server: Server,
+        server: PostgresServer,
         layout: DynamicTableLayout,
         *,
         name: str,

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.transient_errors import first_line, is_transient
@@ -37,7 +37,7 @@ _REMEDIES: Final = {
 class ErrorTranslator:
     """Translates the errors of one table."""
 
-    def __init__(self, table: TableName, server: Server) -> None:
+    def __init__(self, table: TableName, server: PostgresServer) -> None:
         self._table = table
         self._server = server
 

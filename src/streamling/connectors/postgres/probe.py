@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.connection import PostgresServer, connect
 from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.transient_errors import first_line
 from streamling.errors import StreamlingError
@@ -14,12 +14,12 @@ from streamling.plugins.connections import ConnectionCheck
 _CONNECT_SECONDS: Final = 5.0
 
 
-def postgres_connection(server: Server) -> ConnectionCheck:
+def postgres_connection(server: PostgresServer) -> ConnectionCheck:
     """Return the check of ``server``, for `Operator.connections`."""
     return ConnectionCheck("Postgres", str(server), partial(_check, server))
 
 
-def _check(server: Server) -> str:
+def _check(server: PostgresServer) -> str:
     import psycopg
 
     try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.connection import PostgresServer, connect
 from streamling.connectors.postgres.watchdog import Watchdog
 from streamling.plugins.shared import SharedResources
 
@@ -24,7 +24,7 @@ class Session:
 
     def __init__(
         self,
-        server: Server,
+        server: PostgresServer,
         *,
         application_name: str,
         connect_timeout: float,

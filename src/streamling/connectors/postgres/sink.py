@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.input_columns import find_deletes
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.input_columns import PostgresColumns
 from streamling.connectors.postgres.inserts import InsertBackoff, InsertTransaction, is_all_inserts
 from streamling.connectors.postgres.probe import postgres_connection
@@ -76,7 +77,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def connections(
         cls, context: NodeContext[PostgresSinkOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return (postgres_connection(Server.of_sink(context.config, context.name)),)
+        return (postgres_connection(PostgresServer.of_sink(context.config, context.name)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.table}
@@ -95,7 +96,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         if self._input.update(batch.schema):
             self._check_fields()
             self._prepare_statements()
-        deleted = _find_deletes(batch)
+        deleted = find_deletes(batch)
         if self._key:
             if deleted is not None or not self._try_insert(batch):
                 self._merge(batch, deleted)
@@ -216,11 +217,3 @@ class PostgresSink(Sink[PostgresSinkOptions]):
                 raise StreamlingError.user(
                     f"`{option}` names the column '{column}', which is not one of ({', '.join(names)})"
                 )
-
-
-def _find_deletes(batch: pa.RecordBatch) -> pa.Array | None:
-    """Return which rows are deletes, or None if there are none. All other rows are inserts."""
-    if OP_COLUMN not in batch.schema.names:
-        return None
-    deleted = pc.equal(batch.column(OP_COLUMN), "d").fill_null(False)
-    return deleted if pc.any(deleted).as_py() else None

@@ -11,23 +11,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, LiteralString, TypeVar
 from uuid import uuid4
 
-from streamling.connectors.postgres import config
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.config import PostgresStateSettings
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.state_connections import StateConnections
+from streamling.connectors.postgres.state_database import PostgresDatabase
 from streamling.connectors.postgres.state_ownership import PostgresOwnership
 from streamling.connectors.postgres.transient_errors import first_line, is_transient
 from streamling.errors import StreamlingError
 from streamling.network.policy import ANY_ADDRESS
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.shared import SharedResources
 from streamling.plugins.state_backend import (
     FencedError,
     StateBackend,
+    StateStore,
     check_not_older,
     checked_identifier,
     encoded,
@@ -53,7 +56,7 @@ class PostgresState(StateBackend):
     def __init__(
         self,
         namespace: str,
-        settings: config.PostgresState,
+        settings: PostgresStateSettings,
         *,
         acquire_timeout: float = 5.0,
         create: bool = True,
@@ -67,7 +70,7 @@ class PostgresState(StateBackend):
         #: our id in claims, and all keys that we have claimed
         self._instance = uuid4().hex
         self._claimed: frozenset[str] = frozenset()
-        self._server = Server.of(settings, _SECTION, ANY_ADDRESS)
+        self._server = PostgresServer.of(settings, _SECTION, ANY_ADDRESS)
         self._ownership: PostgresOwnership | None = None
         self._is_exclusive = False
         self._schema = checked_identifier(settings.state_schema_name, "state_backend.postgres.state_schema_name")
@@ -148,6 +151,8 @@ class PostgresState(StateBackend):
             self._shared.release(self._connections)
 
     def lock(self, *, exclusive: bool) -> None:
+        """Lock the entries until `close`: against all other processes if ``exclusive``, otherwise against those that
+        lock them exclusively."""
         self._ownership = _ownership(self._connections, self._settings, self._namespace, exclusive=exclusive)
         self._ownership.acquire()
         self._is_exclusive = exclusive
@@ -155,21 +160,6 @@ class PostgresState(StateBackend):
     @property
     def is_exclusive(self) -> bool:
         return self._is_exclusive
-
-    @staticmethod
-    def ownership(
-        settings: config.PostgresState,
-        namespace: str,
-        timeout: float,
-        *,
-        exclusive: bool,
-        shared: SharedResources | None = None,
-    ) -> PostgresOwnership:
-        """Return the lock on the entries of a namespace, not acquired yet."""
-        shared = shared or SharedResources()
-        connections = _connections(shared, Server.of(settings, _SECTION, ANY_ADDRESS), timeout)
-        release = partial(shared.release, connections)
-        return _ownership(connections, settings, namespace, exclusive=exclusive, on_close=release)
 
     # ── claims ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -262,19 +252,84 @@ class PostgresState(StateBackend):
             ) from None  # the message contains all of its text
 
 
-def _connections(shared: SharedResources, server: Server, timeout: float) -> StateConnections:
+def _table_name(settings: PostgresStateSettings) -> str:
+    return f"{settings.state_schema_name}.{settings.state_table_name}"
+
+
+def _connections(shared: SharedResources, server: PostgresServer, timeout: float) -> StateConnections:
     return shared.acquire(StateConnections, lambda: StateConnections(server, timeout), server, timeout)
 
 
 def _ownership(
     connections: StateConnections,
-    settings: config.PostgresState,
+    settings: PostgresStateSettings,
     namespace: str,
     *,
     exclusive: bool,
     on_close: Callable[[], object] = lambda: None,
 ) -> PostgresOwnership:
-    table = f"{settings.state_schema_name}.{settings.state_table_name}"
+    table = _table_name(settings)
     return PostgresOwnership(
         connections.locks, connections.server, table, namespace, exclusive=exclusive, on_close=on_close
     )
+
+
+class PostgresStateStore(StateStore[PostgresStateSettings]):
+    """A state table in Postgres, which several instances of a pipeline can use."""
+
+    @property
+    def location(self) -> str:
+        settings = self.settings
+        return f"{_table_name(settings)} at {settings.host}:{settings.port}/{settings.db}"
+
+    def find(self) -> PostgresState | None:
+        found = self._state(create=False)
+        if found.exists():
+            return found
+        found.close()
+        return None
+
+    def open(self) -> PostgresState:
+        return self._state(create=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        with closing(self._ownership()) as ownership:
+            ownership.acquire()
+            yield
+
+    @contextmanager
+    def owned(self, *, exclusive: bool) -> Iterator[PostgresState]:
+        with self.open() as state:
+            state.lock(exclusive=exclusive)
+            yield state
+
+    def connection(self) -> ConnectionCheck:
+        return ConnectionCheck(
+            "Postgres", str(self._server), lambda: self.describe_entries() or "the table will be created"
+        )
+
+    def database(self, prefix: str, tables: Mapping[LiteralString, LiteralString]) -> PostgresDatabase:
+        self.open().close()  # creates the schema
+        schema = self.settings.state_schema_name
+        return PostgresDatabase(self._server, schema, self._ownership(), self._timeout, prefix, tables)
+
+    @property
+    def _server(self) -> PostgresServer:
+        return PostgresServer.of(self.settings, _SECTION, ANY_ADDRESS)
+
+    @property
+    def _timeout(self) -> float:
+        return self.settings.acquire_timeout(self.shutdown_budget)
+
+    def _state(self, *, create: bool) -> PostgresState:
+        timeout = self._timeout
+        return PostgresState(
+            self.application_id, self.settings, acquire_timeout=timeout, create=create, shared=self.shared
+        )
+
+    def _ownership(self) -> PostgresOwnership:
+        """The exclusive lock, not acquired yet."""
+        connections = _connections(self.shared, self._server, self._timeout)
+        release = partial(self.shared.release, connections)
+        return _ownership(connections, self.settings, self.application_id, exclusive=True, on_close=release)

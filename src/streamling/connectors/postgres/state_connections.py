@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.connection import PostgresServer, connect
 from streamling.connectors.postgres.state_locks import StateLocks
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class StateConnections:
     """A few connections that read and write entries, opened when they are needed, and one that holds the locks.
     Thread-safe."""
 
-    def __init__(self, server: Server, timeout: float) -> None:
+    def __init__(self, server: PostgresServer, timeout: float) -> None:
         """``timeout`` limits, in seconds, the wait for a connection and every statement."""
         self.server = server
         self.locks = StateLocks(server, timeout)

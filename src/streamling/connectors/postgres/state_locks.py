@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from streamling.connectors.postgres.connection import Server, connect
+from streamling.connectors.postgres.connection import PostgresServer, connect
 
 if TYPE_CHECKING:
     import psycopg
@@ -57,7 +57,7 @@ class _Held:
 class StateLocks:
     """Locks by number. Thread-safe. Errors are those of psycopg; after one, the locks have to be verified again."""
 
-    def __init__(self, server: Server, timeout: float) -> None:
+    def __init__(self, server: PostgresServer, timeout: float) -> None:
         self._server = server
         self._timeout = timeout
         who = f"streamling state of process {os.getpid()} on {socket.gethostname()}"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.connection_errors import connection_error
 from streamling.connectors.postgres.state_locks import Holder, StateLocks
 from streamling.connectors.postgres.transient_errors import first_line, is_transient
@@ -24,7 +24,7 @@ class PostgresOwnership:
     def __init__(
         self,
         locks: StateLocks,
-        server: Server,
+        server: PostgresServer,
         table: str,
         identity: str,
         *,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from streamling.connectors.postgres.config import PostgresConfig
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.copy_text import csv_chunks
 from streamling.connectors.postgres.errors import ErrorTranslator
 from streamling.connectors.postgres.session import Session
@@ -28,7 +28,7 @@ class Writer:
 
     def __init__(self, context: NodeContext[Any], table: TableName) -> None:
         settings = context.config.part(PostgresConfig).postgres_connection(context.name)
-        server = Server.of_sink(context.config, context.name)
+        server = PostgresServer.of_sink(context.config, context.name)
         self.statement_timeout_ms = int(settings.statement_timeout_secs * 1000)
         self._context = context
         self._session = Session(

@@ -140,7 +140,7 @@ class PipelineHarness:
         run = self.run
         assert run is not None
         self.stop()
-        eventually(lambda: all(flow._paused.is_set() for flow in run.graph.flows.values()), "the flow pauses")
+        eventually(lambda: all(flow.has_stopped_reading for flow in run.graph.flows.values()), "the flow stops reading")
 
     @property
     def over(self) -> bool:

@@ -20,7 +20,7 @@ from streamling.types.from_json import parse_json
 _SHOWN = 200
 
 
-class Endpoint:
+class LocalEndpoint:
     """The endpoint of one node in one case. Thread-safe."""
 
     def __init__(self, answers: Sequence[HttpAnswer], *, answers_all: bool) -> None:
@@ -96,7 +96,7 @@ class Endpoints:
     """The server."""
 
     def __init__(self) -> None:
-        self._by_path: dict[str, Endpoint] = {}
+        self._by_path: dict[str, LocalEndpoint] = {}
         handler = type("Handler", (_Handler,), {"by_path": self._by_path})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
@@ -104,7 +104,7 @@ class Endpoints:
         self._thread.start()
         self._count = 0
 
-    def add(self, endpoint: Endpoint) -> str:
+    def add(self, endpoint: LocalEndpoint) -> str:
         """Serve ``endpoint`` and return its URL."""
         self._count += 1
         path = f"/{self._count}"
@@ -119,7 +119,7 @@ class Endpoints:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    by_path: Mapping[str, Endpoint]
+    by_path: Mapping[str, LocalEndpoint]
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

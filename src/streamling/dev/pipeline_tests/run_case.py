@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,13 @@ from streamling.dev.pipeline_tests.compare import Difference, compare_case
 from streamling.dev.pipeline_tests.endpoints import Endpoints
 from streamling.dev.pipeline_tests.load import LoadedCase
 from streamling.dev.pipeline_tests.substitutes import Substitutes
-from streamling.engine.run.app import App
-from streamling.engine.state.memory import MemoryState
+from streamling.engine.launch.launcher import Launcher
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.document.suggest import did_you_mean, listing
 from streamling.pipeline.model import Pipeline
 from streamling.pipeline.validation_errors import problem_at
+from streamling.plugins.shared import SharedResources
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,12 +62,12 @@ def run_case(
     began = time.monotonic()
     result = CaseResult(case)
     try:
-        app, pipeline = reader.read(case)
+        launcher, pipeline = reader.read(case)
         result.pipeline = pipeline
         check_names(case, pipeline)
         now = None if case.now is None else parse_instant(case.now)
         result.substitutes = Substitutes(case, now)
-        _run(app, result.substitutes.pipeline(pipeline, endpoints), result.substitutes, session)
+        _run(launcher, result.substitutes.pipeline(pipeline, endpoints), result.substitutes, session)
         error = None
     except StreamlingError as failure:
         error = failure
@@ -86,9 +86,9 @@ class CaseReader:
     def __init__(self) -> None:
         # plugins are imported, which one thread at a time should do
         self._lock = threading.Lock()
-        self._read: dict[tuple[object, ...], tuple[App, Pipeline]] = {}
+        self._read: dict[tuple[object, ...], tuple[Launcher, Pipeline]] = {}
 
-    def read(self, case: LoadedCase) -> tuple[App, Pipeline]:
+    def read(self, case: LoadedCase) -> tuple[Launcher, Pipeline]:
         """The configuration of ``case``, with its environment alone, and its pipeline."""
         file, timeout = case.file, case.case.timeout
         secrets = {f"STREAMLING__SECRETS__{name.upper()}": value for name, value in case.secrets.items()}
@@ -96,8 +96,8 @@ class CaseReader:
         key = (file.path, timeout, *sorted(env.items()))
         with self._lock:
             if key not in self._read:
-                app = App.of(_config(file.content.config, file.path.parent.absolute(), env, timeout), env=env)
-                self._read[key] = app, app.pipeline(str(file.pipeline))
+                launcher = Launcher.of(_config(file.content.config, file.path.parent.absolute(), env, timeout), env=env)
+                self._read[key] = launcher, launcher.pipeline(str(file.pipeline))
             return self._read[key]
 
 
@@ -116,13 +116,10 @@ def _config(name: str | None, folder: Path, env: Mapping[str, str], timeout: flo
     )
 
 
-def _run(app: App, pipeline: Pipeline, substitutes: Substitutes, session: Callable[[], SparkSession]) -> None:
-    from streamling.engine.run.run import PipelineRun
-
-    registry = app.registry.substituting(substitutes.operator)
-    run = PipelineRun(pipeline, config=app.config, registry=registry, state=MemoryState())
-    run.check_without_spark()
-    run.analyse(session())
+def _run(launcher: Launcher, pipeline: Pipeline, substitutes: Substitutes, session: Callable[[], SparkSession]) -> None:
+    launcher = replace(launcher, registry=launcher.registry.substituting(substitutes.operator))
+    run = launcher.run(pipeline, shared=SharedResources())
+    launcher.build(run, session)
     run.start()
     run.wait()
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from streamling.connectors.file.source import FileSourceOptions
 from streamling.connectors.generate.source import GenerateSourceOptions
 from streamling.connectors.kafka.decode.rows import METADATA
-from streamling.connectors.kafka.filter import apply_filter
 from streamling.connectors.kafka.source import KafkaSourceOptions
 from streamling.dev.pipeline_tests.load import LoadedCase
 from streamling.dev.pipeline_tests.model import Row, SourceInput
@@ -116,14 +115,14 @@ class CaseSource(Source[Any]):
 
     def _filtered(self, rows: pa.RecordBatch) -> pa.RecordBatch | SparkRead:
         """A Kafka source filters rows itself."""
-        condition = self.options.filter if isinstance(self.options, KafkaSourceOptions) else None
-        if not condition:
+        row_filter = self.options.row_filter if isinstance(self.options, KafkaSourceOptions) else None
+        if row_filter is None:
             return rows
 
         def frame(spark: SparkSession) -> DataFrame:
             from streamling.engine.dataflow.arrow_frames import to_frame
 
-            return apply_filter(to_frame(spark, [rows]), condition, rows.schema, unless="false")
+            return row_filter.apply(to_frame(spark, [rows]), rows.schema, unless="false")
 
         return SparkRead(frame)
 

@@ -12,7 +12,7 @@ from streamling.connectors.http.webhook import WebhookSink
 from streamling.connectors.memory import MemorySinkOptions
 from streamling.dev.pipeline_tests.clock import fix_time
 from streamling.dev.pipeline_tests.collecting import Collected, collecting_sink
-from streamling.dev.pipeline_tests.endpoints import Endpoint, Endpoints
+from streamling.dev.pipeline_tests.endpoints import Endpoints, LocalEndpoint
 from streamling.dev.pipeline_tests.load import LoadedCase
 from streamling.dev.pipeline_tests.source import case_source
 from streamling.pipeline.model import Node, NodeKind, Pipeline
@@ -36,18 +36,16 @@ class Substitutes:
 
     case: LoadedCase
     now: datetime | None
-    endpoints: dict[str, Endpoint] = field(default_factory=dict)
+    endpoints: dict[str, LocalEndpoint] = field(default_factory=dict)
     collected: Collected = field(default_factory=Collected)
     #: values of dynamic tables at the end
     tables: dict[str, set[str]] = field(default_factory=dict)
     #: the session in which the time is fixed
     fixed_sessions: list[SparkSession] = field(default_factory=list)
 
-    def operator(self, type_: OperatorType) -> type[Operator[Any]] | None:
+    def operator(self, type_: OperatorType) -> type[Operator[Any]]:
         """The class that runs nodes of ``type_``."""
         found = type_.operator
-        if found is None:
-            return None
         if issubclass(found, AnySource):
             return case_source(found, self.case)
         if issubclass(found, WebhookSink):
@@ -71,7 +69,7 @@ class Substitutes:
         options = node.options
         if isinstance(options, HttpCall):
             answers = self.case.case.http.get(node.name, [])
-            endpoint = Endpoint(answers, answers_all=node.kind is NodeKind.SINK)
+            endpoint = LocalEndpoint(answers, answers_all=node.kind is NodeKind.SINK)
             self.endpoints[node.name] = endpoint
             return replace(node, options=options.model_copy(update={"url": server.add(endpoint)}))
         if isinstance(options, DynamicTableTransformOptions):

@@ -1,17 +1,14 @@
 """The fields of all node types in a form short enough for the context of a coding assistant.
 
-``python -m streamling.dev.reference.compact docs/llms.md`` replaces what is between ``<!-- node types -->`` and
-``<!-- end -->``.
+They replace what is between ``<!-- node types -->`` and ``<!-- end -->`` on a page.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from streamling.dev.reference.json_fields import Field, alternatives, bounds_text, default_text, dereference, literals
+from streamling.dev.reference.nodes import Field, alternatives, bounds_text, default_text, dereference, literals
 from streamling.pipeline.model import NodeKind
 from streamling.plugins.registry import Registry
 
@@ -27,10 +24,9 @@ def with_node_types(page: str, registry: Registry) -> str:
 
 
 def node_types(registry: Registry) -> str:
-    """Every node type that can run, with its fields, as a fenced block."""
-    types = [(kind, id, registry.get(kind, id)) for kind in NodeKind for id in registry.ids(kind)]
-    runnable = [(kind, id, found) for kind, id, found in types if found is not None and found.operator is not None]
-    blocks = ["\n".join(_node_type(kind, id, found.options.model_json_schema())) for kind, id, found in runnable]
+    """Every node type with its fields, as a fenced block."""
+    types = [found for kind in NodeKind for id in registry.ids(kind) if (found := registry.get(kind, id))]
+    blocks = ["\n".join(_node_type(found.kind, found.id, found.options.model_json_schema())) for found in types]
     return "```text\n" + "\n\n".join(blocks) + "\n```\n"
 
 
@@ -79,8 +75,3 @@ def _mapping(field: Field, root: Field) -> str:
         return "{" + ", ".join(inner) + "}"
     values = field.get("additionalProperties")
     return f"{{NAME: {_type(values, root) if isinstance(values, dict) else 'any value'}, …}}"
-
-
-if __name__ == "__main__":
-    page = Path(sys.argv[1])
-    page.write_text(with_node_types(page.read_text(), Registry.builtin()))

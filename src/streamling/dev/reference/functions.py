@@ -1,22 +1,19 @@
 """Generates the reference of all SQL functions from their declarations.
 
-``python -m streamling.dev.reference.functions docs/sql-functions.md`` writes the page. Its verdicts are those that
-``tests/sql/test_differential.py`` measures: the test fails if one is wrong.
+Its verdicts are those that ``tests/sql/test_differential.py`` measures: the test fails if one is wrong.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from streamling.sql.catalog import KERNEL_PREFIX
-from streamling.sql.compiler import compile_sql
+from streamling.sql.functions import ALTERNATIVES
 from streamling.sql.library.datafusion import NAMES
 from streamling.sql.library.declaration import Function
 from streamling.sql.library.registry import FAMILIES, family, functions
-from streamling.sql.library.unsupported import ALTERNATIVES
 from streamling.sql.plan import sql_expressions
+from streamling.sql.statement import Statement
 
 _HEAD = "| Function | Result | Example | Runs in | DataFusion |"
 _INTRO = """\
@@ -25,7 +22,7 @@ _INTRO = """\
 Functions of the [sql transform](transforms/sql.md), with the names, argument orders and results of the Rust
 implementation: those of DataFusion and its own. All scalar functions of Spark 4.2 are also available; if both have a
 name, the function on this page is used. Generated from the declarations in `src/streamling/sql/library/` by
-`python -m streamling.dev.reference.functions docs/sql-functions.md`; every example is a test.
+`make generate`; every example is a test.
 
 - **Runs in**: *JVM* is a Spark expression and as fast as any. *Arrow* runs in a Python worker on whole Arrow arrays,
   0.1 to 3 million rows per second and core; the first batch waits about a second for the worker, and a pipeline
@@ -36,7 +33,7 @@ name, the function on this page is used. Generated from the declarations in `src
 """
 
 
-def page() -> str:
+def functions_page() -> str:
     """The whole page."""
     lines = [_INTRO, *_summary(), ""]
     for name, title in FAMILIES.items():
@@ -51,7 +48,7 @@ def page() -> str:
 
 def speed(function: Function) -> str:
     """Where its examples run: JVM, Arrow, or either."""
-    plans = [compile_sql(f"SELECT {example} FROM t", {"t": []}).plan for example in function.examples.split("\n")]
+    plans = [Statement(f"SELECT {example} FROM t").compile({"t": []}).plan for example in function.examples.split("\n")]
     found = {"Arrow" if any(KERNEL_PREFIX in text for text in sql_expressions(plan)) else "JVM" for plan in plans}
     return ", ".join(sorted(found, reverse=True))
 
@@ -84,7 +81,3 @@ def _row(function: Function) -> str:
     verdict = f"differs: {function.differs}" if function.differs else verdict
     cells = (names, function.summary, examples, speed(function), verdict)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(page())

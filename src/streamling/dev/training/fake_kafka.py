@@ -62,7 +62,7 @@ def _serving(make: Callable[[int], socketserver.TCPServer]) -> Iterator[int]:
 def _registry_of(schema: Any) -> type[BaseHTTPRequestHandler]:
     version = {"id": _SCHEMA_ID, "version": 1, "schema": json.dumps(schema)}
 
-    class Registry(BaseHTTPRequestHandler):
+    class FakeRegistry(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = json.dumps([1] if self.path.endswith("/versions") else version).encode()
             self.send_response(200)
@@ -73,7 +73,7 @@ def _registry_of(schema: Any) -> type[BaseHTTPRequestHandler]:
         def log_message(self, format: str, *args: object) -> None:
             """Log nothing."""
 
-    return Registry
+    return FakeRegistry
 
 
 # ── broker ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -133,15 +133,11 @@ def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
 
 
 def _prepared(session: SparkSession, text: str, config: AppConfig) -> PipelineRun:
-    from streamling.engine.run.run import PipelineRun
-    from streamling.engine.state.memory import MemoryState
-    from streamling.pipeline.parse import parse_pipeline
-    from streamling.plugins.registry import Registry
+    from streamling.engine.launch.launcher import Launcher
 
-    registry = Registry.builtin()
-    pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
-    run.analyse(session)
+    launcher = Launcher.of(config)
+    run = launcher.run(launcher.parse(text, "training.yaml"))
+    launcher.build(run, lambda: session)
     return run
 
 
@@ -203,12 +199,12 @@ def _avro(session: SparkSession) -> None:
 
 def _kafka(session: SparkSession) -> None:
     """The real source on a fake Kafka. A failure here only makes starts slower."""
-    from streamling.connectors.kafka.config import KafkaSource
+    from streamling.connectors.kafka.config import KafkaSourceSettings
     from streamling.dev.training.fake_kafka import fake_kafka
     from streamling.pipeline.config import AppConfig
 
     with suppress(StreamlingError), fake_kafka(_TOPIC, _CHANGE, [_encoded(number) for number in range(_ROWS)]) as there:
-        settings = KafkaSource(brokers=there.brokers, schema_registry_url=there.registry_url)
+        settings = KafkaSourceSettings(brokers=there.brokers, schema_registry_url=there.registry_url)
         run = _prepared(session, _KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         seen = threading.Event()
         run.on_first_rows(seen.set)

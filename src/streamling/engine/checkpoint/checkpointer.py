@@ -21,7 +21,6 @@ from streamling.engine.checkpoint.messages import (
     Marker,
     Moved,
     Requested,
-    SinkEnded,
     Stop,
     Store,
     Stored,
@@ -118,11 +117,6 @@ class Checkpointer:
         """Everything before the marker of ``epoch`` is durable in ``sink``, or will be as soon as ``entries`` are
         stored with the positions."""
         self._send(Ack(sink, epoch, entries or {}))
-
-    def sink_ended(self, sink: str) -> None:
-        """``sink`` has flushed all of its rows and gets no more; epochs no longer wait for it. Not for a sink that has
-        failed."""
-        self._send(SinkEnded(sink))
 
     # ── from the engine ─────────────────────────────────────────────────────────────────────────────────────
 

@@ -21,7 +21,6 @@ from streamling.engine.checkpoint.messages import (
     Marker,
     Moved,
     Requested,
-    SinkEnded,
     Stop,
     Store,
     Stored,
@@ -79,8 +78,7 @@ class Coordinator:
         self, *, flows: Collection[str], sinks: Collection[str], interval: float, timeout: float, now: float
     ) -> None:
         self._flows = frozenset(flows)
-        self._known_sinks = frozenset(sinks)
-        self._expected = set(sinks)
+        self._sinks = frozenset(sinks)
         self._interval = interval
         self._timeout = timeout
         self._next_start = now + interval
@@ -122,13 +120,13 @@ class Coordinator:
 
     def awaited_sinks(self) -> Collection[str]:
         """The sinks that an epoch waits for."""
-        return self._expected
+        return self._sinks
 
     def missing(self) -> str:
         """What the epoch in flight waits for, for people."""
         if self._epoch is None:
             return "nothing"
-        sinks = _names("sink", self._expected - self._epoch.acked)
+        sinks = _names("sink", self._sinks - self._epoch.acked)
         flows = _names("source", self._flows - self._epoch.marked.keys())
         return " and ".join(filter(None, (flows, sinks))) or "the state backend"
 
@@ -146,9 +144,6 @@ class Coordinator:
                 return self._marked(event, now)
             case Ack():
                 return self._acked(event, now)
-            case SinkEnded():
-                self._expected.discard(event.sink)
-                return self._advance(now)
             case Requested():
                 return self._want(now)
             case TerminalRequested():
@@ -212,7 +207,7 @@ class Coordinator:
 
     def _acked(self, event: Ack, now: float) -> list[Action]:
         epoch = self._epoch
-        if event.sink not in self._known_sinks:
+        if event.sink not in self._sinks:
             return [Warn(f"an acknowledgement of epoch {event.epoch} by the unknown sink '{event.sink}' is ignored")]
         if epoch is None or event.epoch != epoch.number:
             return self._stray(f"sink '{event.sink}'", "acknowledgement", event.epoch)
@@ -231,7 +226,7 @@ class Coordinator:
         epoch = self._epoch
         if epoch is None or epoch.storing:
             return []
-        if self._flows - epoch.marked.keys() or self._expected - epoch.acked:
+        if self._flows - epoch.marked.keys() or self._sinks - epoch.acked:
             return []
         epoch.positions, epoch.stored_from = self._changes(epoch.marked), now
         epoch.entries = {**epoch.positions, **epoch.extra}

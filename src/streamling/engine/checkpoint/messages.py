@@ -43,13 +43,6 @@ class Ack:
 
 
 @dataclass(frozen=True)
-class SinkEnded:
-    """``sink`` has made everything durable and will get no more rows."""
-
-    sink: str
-
-
-@dataclass(frozen=True)
 class Requested:
     """An epoch is requested as soon as possible, not only after the interval."""
 
@@ -79,7 +72,7 @@ class Stop:
     """No further epochs; the one in flight is abandoned."""
 
 
-Event = Tick | Moved | Marked | Ack | SinkEnded | Requested | TerminalRequested | Stored | StoreFailed | Stop
+Event = Tick | Moved | Marked | Ack | Requested | TerminalRequested | Stored | StoreFailed | Stop
 
 # ── actions ─────────────────────────────────────────────────────────────────────────────────────────────────
 

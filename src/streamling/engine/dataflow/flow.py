@@ -1,26 +1,35 @@
 """A flow: one source and everything downstream of it.
 
-Flows differ in what starts a batch: a `PolledFlow` asks its source, a `StreamedFlow` waits for its stream. Both deliver
-a batch, remember the position after it, and then, between batches, send the marker of an epoch and notify the source of
-commits.
+Flows differ in what starts a batch: a `PolledFlow` asks its source until it ends, a `StreamedFlow` until its stream
+begins, and then waits for the stream. Both deliver a batch, remember the position after it, and then, between batches,
+send the marker of an epoch and notify the source of commits.
 
-A flow's life: ``start`` → batches → ``pause`` (no further batch starts; markers are still sent, so that the terminal
-epoch can complete) → ``close``.
+A flow's life: ``start`` → batches → ``stop_reading`` (no further batch starts; markers are still sent, so that the
+terminal epoch can complete) → ``close``.
 """
 
 from __future__ import annotations
 
+import logging
+import shlex
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from streamling.engine.dataflow.network import Outlet
+import pyarrow as pa
+
+from streamling.engine.dataflow.alignment import Port
+from streamling.engine.dataflow.events import Events
+from streamling.engine.dataflow.rows import Rows, check_columns
+from streamling.engine.dataflow.segment import Segment
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Activity
 from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
-from streamling.plugins.sources import AnySource, Position
+from streamling.plugins.sources import AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
 from streamling.threads import ContextThread
 from streamling.types.row_kind import OP_COLUMN
 
@@ -28,57 +37,68 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.engine.dataflow.realtime import Delay
-    from streamling.engine.dataflow.side_outputs import SideOutputStep
+    from streamling.engine.dataflow.side_outputs import SideOutputNode
     from streamling.engine.dataflow.table_gate import TableGate
 
+
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
+SourceT = TypeVar("SourceT", bound=AnySource[Any])
+
+#: returns what follows a position
+Read = Callable[[Position], SourceBatch | Wait | End]
 
 #: seconds between two checks whether the tables that rows query are filled
 GATE_CHECK = 0.05
 
-#: called with the flow's name, the epoch and the position that the epoch covers
-OnMarked = Callable[[str, int, Position], None]
+
+@dataclass(frozen=True)
+class SourceInstance(Generic[SourceT]):
+    """A source, or one of its instances."""
+
+    name: str
+    node: Node
+    operator: SourceT
+    schema: pa.Schema
 
 
-class Flow(ABC):
-    """The base of both kinds of flows: delivers batches and handles requests between them."""
+class Flow(ABC, Generic[SourceT]):
+    """The base of both kinds of flows: polls for batches, delivers them and handles requests between them."""
 
     def __init__(
         self,
-        name: str,
-        node: Node,
+        source: SourceInstance[SourceT],
         session: SparkSession,
-        outlet: Outlet,
-        *,
-        on_marked: OnMarked,
-        on_moved: Callable[[], None],
-        on_end: Callable[[str], None],
-        on_failure: Callable[[StreamlingError], None],
+        segment: Segment,
+        events: Events,
         activity: Activity,
     ) -> None:
-        self.name = name
-        self.node = node
+        self.name = source.name
+        self.node = source.node
+        self.source = source.operator
+        self._schema = source.schema
         self._session = session
-        self._outlet = outlet
-        self._ports = outlet.ports()
-        self._on_marked = on_marked
-        self._on_moved = on_moved
+        self._segment = segment
+        self._dead_letters = segment.dead_letters
+        self._ports: list[Port] = segment.ports()
+        for port in self._ports:
+            port.add_feeder(self.name)
+        if self._dead_letters is not None:
+            self._ports += self._dead_letters.ports
+        self._events = events
+        self._activity = activity
         #: whether a batch was delivered since the last marker
         self._has_moved = False
-        self._on_end = on_end
-        self._on_failure = on_failure
-        self._activity = activity
-        #: whether no batch is delivered until it is reset
-        self._on_hold = False
-        self._paused = threading.Event()
+        #: whether no batch is delivered until the user resumes
+        self._is_paused = False
+        self._stopping = threading.Event()
         self._closed = threading.Event()
         self._wake = threading.Event()
         self._position: Position = {}
         self._requested: int | None = None
         self._committed: tuple[int, Position] | None = None
-        self._thread = ContextThread(self._run, f"flow {name}")
-        for port in self._ports:
-            port.add_feeder(self.name)
+        self._thread = ContextThread(self._run, f"flow {self.name}")
         #: rows that the source has delivered; None if unknown
         self.rows_in: int | None = None
         #: closed until the tables that rows of this flow query are filled
@@ -90,31 +110,31 @@ class Flow(ABC):
         #: the first epoch whose marker came after that
         self._caught_up_epoch: int | None = None
 
-    @property
-    @abstractmethod
-    def source(self) -> AnySource[Any]: ...
-
     @abstractmethod
     def _flow(self) -> None:
-        """Deliver batches until the end or a pause; handle requests between batches; return when closed."""
+        """Deliver batches until the end or `stop_reading`; handle requests between batches; return when closed."""
 
     def start(self) -> None:
         """Open the source and deliver batches; returns immediately."""
         self._thread.start()
 
-    def pause(self) -> None:
+    def stop_reading(self) -> None:
         """Start no further batch; returns immediately."""
-        self._paused.set()
+        self._stopping.set()
         self._wake_up()
 
-    def hold(self, on_hold: bool) -> None:
+    @property
+    def has_stopped_reading(self) -> bool:
+        return self._stopping.is_set()
+
+    def pause(self, is_paused: bool = True) -> None:
         """Deliver no batches, until this is called again with False; markers are still sent. Returns immediately."""
-        self._on_hold = on_hold
+        self._is_paused = is_paused
         self._wake_up()
 
     def close(self, timeout: float) -> bool:
         """End the flow once the current batch has been delivered; False if that took longer than ``timeout``."""
-        self.pause()
+        self.stop_reading()
         self._closed.set()
         self._wake_up()
         if self._thread.ident is not None:
@@ -130,7 +150,7 @@ class Flow(ABC):
         """Other flows wait for this one: request a checkpoint when it has caught up. Only before the start."""
         self._request_checkpoint = request_checkpoint
 
-    def has_filled(self, table: SideOutputStep) -> bool:
+    def has_filled(self, table: SideOutputNode) -> bool:
         """Whether ``table`` has received everything that the source had at the start. If there is a lane in between, a
         marker has to arrive."""
         if not self._caught_up.is_set():
@@ -146,7 +166,7 @@ class Flow(ABC):
 
     @property
     def _held_back(self) -> bool:
-        return self._on_hold or (self.gate is not None and not self.gate.is_open())
+        return self._is_paused or (self.gate is not None and not self.gate.is_open())
 
     def find_delays(self) -> Sequence[Delay]:
         """What rows of a real-time source would wait for. Called before the start."""
@@ -177,6 +197,72 @@ class Flow(ABC):
         except (Exception, SystemExit) as error:
             self._fail(error)
 
+    # ── batches ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _poll(self, read: Read) -> bool:
+        """Deliver batches until there are no more. False if the flow stopped reading before."""
+        while not self._stopping.is_set():
+            step = self._call_source(lambda: read(self._position))
+            if isinstance(step, SourceBatch):
+                while self._held_back and not self._stopping.is_set():
+                    self._idle(GATE_CHECK)
+                if self._stopping.is_set():
+                    return False
+                self._deliver(step)
+                self._notice_caught_up(self.source.caught_up())
+                self._handle_requests()
+            elif isinstance(step, Wait):
+                self._wait(step.seconds)
+            elif isinstance(step, End):
+                return True
+        return False
+
+    def _deliver(self, batch: SourceBatch) -> None:
+        if may_hold_rows(batch):
+            rows = self._rows(batch)
+            rows.on_count(self._delivered)
+            self._segment.run(rows)
+        else:
+            self._activity.count_batch(0)
+        if self._dead_letters is not None:
+            self._dead_letters.send()
+        self._move(batch.position)
+
+    def _end(self, restored: Position) -> None:
+        """The source has ended; it had started at ``restored``."""
+        self._notice_caught_up(True)
+        if restored and self._position is restored:
+            self._report_nothing_new()
+        self._events.on_end(self.name)
+
+    def _report_nothing_new(self) -> None:
+        log.info(
+            "%s: nothing new to read, earlier runs have read everything. To read it again: "
+            "streamling state reset %s --node %s",
+            self.node,
+            shlex.quote(self.node.location.file),
+            self.node.name,
+        )
+
+    def _wait(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
+            self._idle(left)
+
+    def _rows(self, batch: SourceBatch) -> Rows:
+        lineage = ((self.node, self.source),)
+        if isinstance(batch.rows, SparkRead):
+            read = batch.rows
+            frame = self._with_operation(self._call_source(lambda: read.frame(self._session)))
+            return Rows(self._session, frame=frame, lineage=lineage, producer=self.name, count=read.rows)
+        rows = batch.rows if isinstance(batch.rows, pa.Table) else pa.Table.from_batches([batch.rows])
+        if OP_COLUMN not in rows.schema.names:
+            operation = pa.field(OP_COLUMN, pa.string(), nullable=False)
+            rows = rows.append_column(operation, pa.repeat(pa.scalar("i"), rows.num_rows))
+        self._call_source(lambda: check_columns(rows.schema, self._schema))
+        batches = rows.combine_chunks().to_batches()
+        return Rows(self._session, batches=batches, lineage=lineage, producer=self.name)
+
     # ── between batches ──────────────────────────────────────────────────────────────────────────────────────
 
     def request_marker(self, epoch: int) -> None:
@@ -206,7 +292,7 @@ class Flow(ABC):
             self._has_moved = False
             if self._caught_up_epoch is None and self._caught_up.is_set():
                 self._caught_up_epoch = epoch
-            self._on_marked(self.name, epoch, self._position)
+            self._events.on_marked(self.name, epoch, self._position)
             for port in self._ports:
                 port.mark(self.name, epoch)
         committed, self._committed = self._committed, None
@@ -219,7 +305,7 @@ class Flow(ABC):
         self._position = position
         if not self._has_moved:
             self._has_moved = True
-            self._on_moved()
+            self._events.on_moved()
 
     def _call_source(self, call: Callable[[], T]) -> T:
         """Call the source; its errors name the node."""
@@ -227,11 +313,11 @@ class Flow(ABC):
             return call()
 
     def _fail(self, error: BaseException) -> None:
-        self.pause()
+        self.stop_reading()
         if isinstance(error, StreamlingError):  # without a node it is about the plan of several
-            self._on_failure(add_location(error, self.node))
+            self._events.on_failure(add_location(error, self.node))
         else:
-            self._on_failure(node_error(error, self.node))
+            self._events.on_failure(node_error(error, self.node))
 
     def _delivered(self, rows: int) -> None:
         self.rows_in = (self.rows_in or 0) + rows
@@ -242,3 +328,25 @@ class Flow(ABC):
         from pyspark.sql import functions as f
 
         return frame.withColumn(OP_COLUMN, f.lit("i"))
+
+
+def may_hold_rows(batch: SourceBatch) -> bool:
+    """False for an empty batch, which only advances the position."""
+    return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0
+
+
+class PolledFlow(Flow[Source[Any]]):
+    """Polls its source for one batch after another."""
+
+    def _flow(self) -> None:
+        restored = self._position
+        if self._poll(self._read):
+            self._end(restored)
+        while not self._closed.is_set():
+            self._idle(None)
+
+    def _read(self, position: Position) -> SourceBatch | Wait | End:
+        step = self.source.read(position)
+        if isinstance(step, Wait):
+            self._notice_caught_up(True)
+        return step

@@ -1,4 +1,4 @@
-"""The step of a sink that Spark writes."""
+"""A sink that Spark writes, at the end of a segment."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from streamling.engine.dataflow.alignment import Arrival, MarkerAlignment, Port
+from streamling.engine.dataflow.events import Events
 from streamling.engine.dataflow.limit import RowLimit
 from streamling.engine.dataflow.meter import NodeMeter
-from streamling.engine.dataflow.network import Port
 from streamling.engine.dataflow.row_measures import RowMeasures
 from streamling.engine.dataflow.rows import Rows
-from streamling.engine.dataflow.side_outputs import OnAck
 from streamling.errors import StreamlingError
 from streamling.observe.activity import work_in_spark
 from streamling.pipeline.error_locations import node_error, node_errors
@@ -30,19 +30,18 @@ T = TypeVar("T")
 _COUNT_WAIT = 2.0
 
 
-class FrameSinkStep:
+class FrameSinkNode:
     """A sink that Spark writes, on the producer's thread."""
 
     wants_frame = True
 
-    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter) -> None:
+    def __init__(self, node: Node, operator: FrameSink[Any], limit: RowLimit, meter: NodeMeter, events: Events) -> None:
         self.node = node
         self.operator = operator
         self._meter = meter
         self._limit = limit
-        self._on_ack = on_ack
-        self._feeders: set[str] = set()
-        self._arrived: dict[int, set[str]] = {}
+        self._events = events
+        self._alignment = MarkerAlignment()
         self._lock = threading.Lock()  # flows that share the sink take turns
         #: False once Spark has not reported a count: the sink does not compute the frame that it receives
         self._countable = True
@@ -163,18 +162,12 @@ class FrameSinkStep:
         return (self,)
 
     def add_feeder(self, name: str) -> None:
-        self._feeders.add(name)
+        self._alignment.add_feeder(name)
 
     def mark(self, feeder: str, epoch: int) -> None:
         """Every write before this call is already durable; acknowledge once all feeders have sent their marker."""
-        with self._lock:
-            arrived = self._arrived.setdefault(epoch, set())
-            arrived.add(feeder)
-            complete = arrived >= self._feeders
-            if complete:
-                self._arrived = {later: who for later, who in self._arrived.items() if later > epoch}
-        if complete:
-            self._on_ack(self.node.name, epoch, {})
+        if self._alignment.arrive(feeder, epoch) is Arrival.LAST:
+            self._events.on_ack(self.node.name, epoch, {})
 
     def notify_finalized(self, epoch: int) -> None:
         with self._lock:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from streamling.engine.checkpoint.clock import Clock
+from streamling.engine.dataflow.alignment import Arrival, MarkerAlignment
+from streamling.engine.dataflow.dead_letters import DeadLetterOutput
 from streamling.engine.dataflow.rebatch import Rebatcher
 from streamling.errors import NodeLabel, StreamlingError
 from streamling.observe.activity import Activity, blocked_by_queue
@@ -79,25 +81,26 @@ class Lane:
         activity: Activity,
         on_failure: Callable[[StreamlingError], None],
         markers: MarkerLog,
+        dead_letters: DeadLetterOutput | None = None,
         queue_length: int = QUEUE_LENGTH,
     ) -> None:
+        """``dead_letters`` takes the rows that the operator rejects, before the marker of their epoch."""
         self.node = node
         self._work = work
-        self._feeders: set[str] = set()
+        self._alignment = MarkerAlignment()
         self._rebatcher = rebatcher
         self._clock = clock
         self._activity = activity
         self._on_failure = on_failure
         self._markers = markers
         self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
-        self._arrived: dict[int, set[str]] = {}
+        self._dead_letters = dead_letters
         self._finalized: int | None = None
         self._failed = threading.Event()
         self._thread = ContextThread(self._run, f"lane {node}")
 
     def add_feeder(self, name: str) -> None:
-        """Register a sender of rows and markers; only before the start."""
-        self._feeders.add(name)
+        self._alignment.add_feeder(name)
 
     def start(self) -> None:
         self._thread.start()
@@ -192,14 +195,13 @@ class Lane:
             item = self._next()
             if isinstance(item, _End):
                 self._drain()
-                self._work.proceed()
+                self._proceed()
                 return
             if isinstance(item, pa.RecordBatch):
-                for batch in self._rebatcher.add(item, self._clock.now()):
-                    self._work.process(batch)
+                self._process(self._rebatcher.add(item, self._clock.now()))
             elif isinstance(item, _Mark):
                 self._on_mark(item)
-            self._work.proceed()
+            self._proceed()
             self._forward_finalized()
 
     def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
@@ -208,7 +210,7 @@ class Lane:
             due = self._rebatcher.due(self._clock.now())
             if due == 0.0:
                 self._drain()
-                self._work.proceed()
+                self._proceed()
                 due = None
             try:
                 return self._queue.get_nowait()
@@ -221,21 +223,32 @@ class Lane:
                 continue
 
     def _drain(self) -> None:
-        for batch in self._rebatcher.drain():
+        self._process(self._rebatcher.drain())
+
+    def _process(self, batches: Iterable[pa.RecordBatch]) -> None:
+        for batch in batches:
             self._work.process(batch)
+            self._send_rejected()
+
+    def _proceed(self) -> None:
+        self._work.proceed()
+        self._send_rejected()
+
+    def _send_rejected(self) -> None:
+        if self._dead_letters is not None:
+            self._dead_letters.send()
 
     def _on_mark(self, mark: _Mark) -> None:
-        arrived = self._arrived.setdefault(mark.epoch, set())
-        arrived.add(mark.feeder)
-        if arrived >= self._feeders:
-            # epochs that were dropped for a terminal one never complete here: remove them as well
-            self._arrived = {epoch: who for epoch, who in self._arrived.items() if epoch > mark.epoch}
-            self._markers.arrived(mark.epoch)
-            self._drain()
-            self._work.mark(mark.epoch)
-            self._markers.passed(mark.epoch)
-        elif len(arrived) == 1:
-            self._work.alignment_started(mark.epoch)
+        match self._alignment.arrive(mark.feeder, mark.epoch):
+            case Arrival.LAST:
+                self._markers.arrived(mark.epoch)
+                self._drain()
+                self._work.mark(mark.epoch)
+                if self._dead_letters is not None:
+                    self._dead_letters.mark(mark.epoch)
+                self._markers.passed(mark.epoch)
+            case Arrival.FIRST:
+                self._work.alignment_started(mark.epoch)
 
     def _forward_finalized(self) -> None:
         epoch, self._finalized = self._finalized, None

@@ -1,7 +1,7 @@
 """What rows of a real-time source would wait for, and where.
 
-The answer comes from the parts that run: the delivery of small batches knows how far the driver evaluates their plan,
-and the steps below it know what happens to the rows that they get as Arrow data.
+The answer comes from the segments that run: the evaluator of small batches knows how far the driver gets, and what
+follows it knows what happens to rows that it gets as Arrow data.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.engine.dataflow.frame_sink import FrameSinkStep
-from streamling.engine.dataflow.local_delivery import LocalDelivery, job_reason
-from streamling.engine.dataflow.network import FrameStep, LaneStep, Outlet
+from streamling.engine.dataflow.driver_evaluator import DriverEvaluator, job_reason
+from streamling.engine.dataflow.frame_sink import FrameSinkNode
+from streamling.engine.dataflow.lanes import Lanes
+from streamling.engine.dataflow.segment import SegmentNode, SqlNode
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import Node
 from streamling.plugins.streams import NeedsJob, StreamedSource
@@ -47,35 +48,35 @@ class Delay:
         )
 
 
-def find_delays(source: StreamedSource[Any], node: Node, delivery: LocalDelivery | NeedsJob) -> Iterator[Delay]:
-    """What the small batches of ``node``, which ``source`` reads, wait for if they are delivered like this."""
-    if isinstance(delivery, NeedsJob):
-        yield Delay.by_job(node, delivery)
+def find_delays(source: StreamedSource[Any], node: Node, evaluator: DriverEvaluator | NeedsJob) -> Iterator[Delay]:
+    """What the small batches of ``node``, which ``source`` reads, wait for if they are evaluated like this."""
+    if isinstance(evaluator, NeedsJob):
+        yield Delay.by_job(node, evaluator)
         return
     from streamling.types.spark import to_arrow_schema
 
-    for end in delivery.ends():
+    for end in evaluator.ends():
         columns = to_arrow_schema(end.rows.frame().schema)
-        yield from _delays(end.outlet, columns, partial(job_reason, source, end))
+        yield from _delays(end.node, columns, partial(job_reason, source, end))
 
 
-def _delays(outlet: Outlet, columns: pa.Schema | None, job_of: Callable[[FrameStep], NeedsJob]) -> Iterator[Delay]:
-    """For rows that pass ``outlet`` as Arrow data, with these ``columns`` (None: the planned ones); ``job_of`` says why
-    a Spark step cannot take them otherwise."""
-    for side in outlet.side_outputs:
+def _delays(node: SegmentNode, columns: pa.Schema | None, job_of: Callable[[SqlNode], NeedsJob]) -> Iterator[Delay]:
+    """For rows that ``node`` emits as Arrow data, with these ``columns`` (None: the planned ones); ``job_of`` says why
+    an SQL node cannot take them otherwise."""
+    for side in node.side_outputs:
         yield Delay.by_job(side.node, NeedsJob("Spark selects the values of a dynamic table"))
-    for step in outlet.steps:
-        if isinstance(step, FrameStep):
-            yield Delay.by_job(step.node, job_of(step))
-        elif isinstance(step, FrameSinkStep):
-            if (job := step.operator.needs_job(columns or step.operator.context.input_schema)) is not None:
-                yield Delay.by_job(step.node, job)
-        elif isinstance(step, LaneStep):
-            if any(lane.holds_rows for lane in step.lanes):
-                yield Delay.by_batching(step.node)
-            if step.outlet is not None:
-                yield from _delays(step.outlet, None, _job_below_python)
+    for consumer in node.consumers:
+        if isinstance(consumer, SqlNode):
+            yield Delay.by_job(consumer.node, job_of(consumer))
+        elif isinstance(consumer, FrameSinkNode):
+            if (job := consumer.operator.needs_job(columns or consumer.operator.context.input_schema)) is not None:
+                yield Delay.by_job(consumer.node, job)
+        elif isinstance(consumer, Lanes):
+            if any(lane.holds_rows for lane in consumer.lanes):
+                yield Delay.by_batching(consumer.node)
+            if consumer.segment is not None:
+                yield from _delays(consumer.segment.root, None, _job_below_python)
 
 
-def _job_below_python(step: FrameStep) -> NeedsJob:
-    return step.needs_job or NeedsJob("its rows come from a node that runs in Python", "move its SQL above that node")
+def _job_below_python(node: SqlNode) -> NeedsJob:
+    return node.needs_job or NeedsJob("its rows come from a node that runs in Python", "move its SQL above that node")

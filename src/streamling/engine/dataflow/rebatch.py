@@ -19,7 +19,7 @@ class Rebatcher:
         self._rows = rows
         self._interval = interval
         self._waiting: list[pa.RecordBatch] = []
-        self._count = 0
+        self.waiting_rows = 0
         self._oldest = 0.0
 
     @property
@@ -37,8 +37,8 @@ class Rebatcher:
         if not self._waiting:
             self._oldest = now
         self._waiting.append(batch)
-        self._count += batch.num_rows
-        if self._rows is not None and self._count >= self._rows:
+        self.waiting_rows += batch.num_rows
+        if self._rows is not None and self.waiting_rows >= self._rows:
             yield from self._full_batches(now)
 
     def due(self, now: float) -> float | None:
@@ -51,14 +51,14 @@ class Rebatcher:
         """Emit all waiting rows, in order."""
         if self._waiting:
             yield self._joined()
-            self._waiting, self._count = [], 0
+            self._waiting, self.waiting_rows = [], 0
 
     def _full_batches(self, now: float) -> Iterator[pa.RecordBatch]:
         assert self._rows is not None
         whole = self._joined()
         end = whole.num_rows - whole.num_rows % self._rows
         rest = whole.slice(end)
-        self._waiting, self._count, self._oldest = ([rest] if rest.num_rows else []), rest.num_rows, now
+        self._waiting, self.waiting_rows, self._oldest = ([rest] if rest.num_rows else []), rest.num_rows, now
         for start in range(0, end, self._rows):
             yield whole.slice(start, self._rows)
 

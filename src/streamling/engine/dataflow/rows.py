@@ -16,7 +16,7 @@ from streamling.pipeline.error_locations import node_error
 from streamling.pipeline.model import Node
 from streamling.plugins.operators import Operator
 from streamling.spark.errors import is_from_spark, spark_error
-from streamling.spark.local_frames import is_local, to_arrow
+from streamling.spark.local_frames import needs_no_job, to_arrow
 from streamling.spark.row_counters import RowCounter, count_rows
 from streamling.spark.worker_errors import worker_failure
 from streamling.sql.plan import ROW
@@ -140,7 +140,7 @@ class Rows:
         if self._frame is None or self._batches is not None or self._kept:
             return
         # another frame: once planned, this one would not use Spark's cache
-        if self.run(lambda: is_local(self.frame().select("*"))):
+        if self.run(lambda: needs_no_job(self.frame().select("*"))):
             self._compute()
         else:
             self._frame = self._frame.persist()

@@ -17,27 +17,21 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from streamling.engine.dataflow.flow import GATE_CHECK
-from streamling.engine.dataflow.local_delivery import LocalDelivery, local_delivery
-from streamling.engine.dataflow.meter import NodeMeter, SparkCounting
-from streamling.engine.dataflow.network import Outlet
-from streamling.engine.dataflow.polling import PollingFlow, may_hold_rows
+from streamling.engine.dataflow.driver_evaluator import DriverEvaluator, compile_segment
+from streamling.engine.dataflow.events import Events
+from streamling.engine.dataflow.flow import GATE_CHECK, Flow, SourceInstance, may_hold_rows
 from streamling.engine.dataflow.realtime import Delay, find_delays
 from streamling.engine.dataflow.rows import Rows
+from streamling.engine.dataflow.segment import Segment
 from streamling.errors import StreamlingError
-from streamling.observe.activity import evaluating
+from streamling.observe.activity import Activity, evaluating
 from streamling.pipeline.error_locations import node_error
-from streamling.pipeline.model import Node
 from streamling.plugins.sources import SourceBatch
 from streamling.plugins.streams import NeedsJob, Stream, StreamBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from streamling.engine.dataflow.dead_letters import DeadLetterOutput
 
 log = logging.getLogger(__name__)
 
@@ -47,34 +41,22 @@ _WAIT, _CAUGHT_UP_CHECK = 60.0, 1.0
 _LOG_INTERVAL = 30.0
 
 
-class StreamedFlow(PollingFlow[StreamedSource[Any]]):
+class StreamedFlow(Flow[StreamedSource[Any]]):
     """Delivers the batches of one stream after another, on its own thread.
 
-    The driver evaluates small batches by itself as far as it can (`LocalDelivery`). All others are Spark jobs, as those
-    of a `PolledFlow`.
+    The driver evaluates small batches as far as it can (`DriverEvaluator`). All others are Spark jobs, as those of a
+    `PolledFlow`.
     """
 
     def __init__(
         self,
-        name: str,
-        node: Node,
-        source: StreamedSource[Any],
-        schema: pa.Schema,
+        source: SourceInstance[StreamedSource[Any]],
         session: SparkSession,
-        outlet: Outlet,
-        dead_letters: DeadLetterOutput | None = None,
-        *,
-        stream_outlet: Outlet,
-        meter: NodeMeter,
-        counting: SparkCounting,
-        **callbacks: Any,
-    ):
-        """``stream_outlet`` takes the rows of the stream, and rejects some of them if there is a dead-letter sink;
-        ``meter`` counts rows inside plans while ``counting`` is active."""
-        super().__init__(name, node, source, schema, session, outlet, dead_letters, **callbacks)
-        self._stream_outlet = stream_outlet
-        self._meter = meter
-        self._counting = counting
+        segment: Segment,
+        events: Events,
+        activity: Activity,
+    ) -> None:
+        super().__init__(source, session, segment, events, activity)
         #: held while a batch is delivered; another thread that acquires it is between batches
         self._boundary = threading.Lock()
         #: the source has requested another stream; no batch is delivered until it has been created
@@ -100,8 +82,8 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
 
     def _flow(self) -> None:
         restored = self._position
-        if self._poll(lambda position: self._source.backfill(self._session, position)):
-            if self._source.bounded:
+        if self._poll(lambda position: self.source.backfill(self._session, position)):
+            if self.source.bounded:
                 self._end(restored)
             else:
                 self._run_streams()
@@ -115,19 +97,19 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
     # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run_streams(self) -> None:
-        """Read one stream after another until the flow is paused."""
-        while not self._paused.is_set():
+        """Read one stream after another until the flow stops reading."""
+        while not self._stopping.is_set():
             again = self._run_stream()
             if again is not None:
                 self._wait_for_source(again)
 
     def _run_stream(self) -> StreamlingError | None:
-        """Read one stream to its end. Returns what ended it; None if the flow was paused or the source requested
+        """Read one stream to its end. Returns what ended it; None if the flow stops reading or the source requested
         another one."""
         self._restarting.clear()  # before the source is called: a change from here on sets it again
         stream = None
         try:
-            stream = self._call_source(lambda: self._source.stream(self._session, self._position))
+            stream = self._call_source(lambda: self.source.stream(self._session, self._position))
             if stream is None:
                 self._wait_for_restart()
             else:
@@ -152,45 +134,44 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
 
     def _read(self, stream: Stream) -> None:
         self._move(stream.position)
-        local = cache(self._local_delivery)
+        in_driver = cache(self._compile)
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
             with self._activity.waiting("starved"):
                 batch = self._call_source(lambda: stream.next(self._patience))
             if batch is not None:
-                self._take(batch, local)
+                self._take(batch, in_driver)
             else:
-                local()  # small batches follow: plan before the first one, but not before a backlog
+                in_driver()  # small batches follow: plan before the first one, but not before a backlog
             self._check_caught_up()
 
-    def _local_delivery(self) -> LocalDelivery | None:
-        """How the small batches of a stream are delivered; None: as Spark jobs."""
+    def _compile(self) -> DriverEvaluator | None:
+        """What evaluates the small batches of a stream; None: Spark jobs."""
         with evaluating():  # Spark's optimizer computes constants
-            delivery = self._find_delivery()
-        if self._source.is_realtime:  # checked before the start, but the source may have got new columns
-            for delay in find_delays(self._source, self.node, delivery):
+            found = self._find_evaluator()
+        if self.source.is_realtime:  # checked before the start, but the source may have got new columns
+            for delay in find_delays(self.source, self.node, found):
                 log.warning("%s", node_error(delay.error(self.name), delay.node))
-        return None if isinstance(delivery, NeedsJob) else delivery
+        return None if isinstance(found, NeedsJob) else found
 
     def find_delays(self) -> list[Delay]:
-        if not self._source.is_realtime:
+        if not self.source.is_realtime:
             return []
-        return list(find_delays(self._source, self.node, self._find_delivery()))
+        return list(find_delays(self.source, self.node, self._find_evaluator()))
 
-    def _find_delivery(self) -> LocalDelivery | NeedsJob:
-        frame = self._call_source(lambda: self._source.template(self._session))
+    def _find_evaluator(self) -> DriverEvaluator | NeedsJob:
+        frame = self._call_source(lambda: self.source.template(self._session))
         if frame is None:
             return NeedsJob("it has no plan for the driver")
-        lineage = ((self.node, self._source),)
+        lineage = ((self.node, self.source),)
         rows = Rows(self._session, frame=self._with_operation(frame), lineage=lineage, producer=self.name)
-        meter = self._meter if self._counting.active else None
-        return local_delivery(self._source, rows, self._stream_outlet, meter)
+        return compile_segment(self._segment, self.source, rows)
 
     @property
     def _declines(self) -> bool:
         """Whether the running stream may not deliver any more batches."""
-        return self._paused.is_set() or self._restarting.is_set()
+        return self._stopping.is_set() or self._restarting.is_set()
 
     @property
     def _is_watched(self) -> bool:
@@ -198,22 +179,22 @@ class StreamedFlow(PollingFlow[StreamedSource[Any]]):
 
     def _check_caught_up(self) -> None:
         if self._is_watched:
-            self._notice_caught_up(self._call_source(self._source.caught_up))
+            self._notice_caught_up(self._call_source(self.source.caught_up))
 
     @property
     def _patience(self) -> float:
         return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
 
-    def _take(self, batch: StreamBatch, local: Callable[[], LocalDelivery | None]) -> None:
+    def _take(self, batch: StreamBatch, in_driver: Callable[[], DriverEvaluator | None]) -> None:
         while self._held_back and not self._declines:
             self._idle(GATE_CHECK)
         with self._boundary:
             if self._declines:
                 return  # nothing of this batch is delivered and the position stays: it will be replayed
-            if batch.messages is not None and (delivery := local()) is not None:
-                delivery.deliver(batch.messages)
+            if batch.messages is not None and (evaluator := in_driver()) is not None:
+                evaluator.run(batch.messages)
             elif may_hold_rows(batch):
-                self._stream_outlet.emit(self._rows(batch))
+                self._segment.run_stream(self._rows(batch))
             self._move(batch.position)
         self._delivered(batch.count or 0)
         self._log_recovery()

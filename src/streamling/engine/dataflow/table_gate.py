@@ -11,14 +11,14 @@ import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamling.pipeline.graph import resolve
 from streamling.pipeline.model import Pipeline
 
 if TYPE_CHECKING:
     from streamling.engine.dataflow.flow import Flow
-    from streamling.engine.dataflow.side_outputs import SideOutputStep
+    from streamling.engine.dataflow.side_outputs import SideOutputNode
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ _LOG_INTERVAL = 30.0
 class TableFeed:
     """A table and the flows whose rows fill it."""
 
-    table: SideOutputStep
-    flows: Sequence[Flow]
+    table: SideOutputNode
+    flows: Sequence[Flow[Any]]
 
     def is_filled(self) -> bool:
         return all(flow.has_filled(self.table) for flow in self.flows)
@@ -40,7 +40,7 @@ class TableFeed:
 class TableGate:
     """Holds one flow back. `is_open` may be called from any thread."""
 
-    def __init__(self, flow: Flow, feeds: Sequence[TableFeed]) -> None:
+    def __init__(self, flow: Flow[Any], feeds: Sequence[TableFeed]) -> None:
         self._flow = flow.name
         self._feeds = feeds
         self._logged: float | None = None

@@ -6,34 +6,39 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from streamling.engine.dataflow.events import Events
 from streamling.engine.dataflow.limit import RowLimit
 from streamling.engine.dataflow.meter import NodeMeter
-from streamling.engine.dataflow.network import Outlet
 from streamling.engine.dataflow.ordered_results import OrderedResults
-from streamling.engine.dataflow.rejecting import process_or_reject, write_or_reject
+from streamling.engine.dataflow.rebatch import Rebatcher
 from streamling.engine.dataflow.rows import Rows, as_declared
 from streamling.engine.dataflow.schema_changes import InputSchemaTracker, report_dropped_columns
-from streamling.engine.dataflow.side_outputs import OnAck
+from streamling.engine.dataflow.segment import Segment
+from streamling.errors import StreamlingError
+from streamling.plugins.rejects import reject_failing_rows
 from streamling.plugins.sinks import Sink
 from streamling.plugins.transforms import AsyncCalls, Transform
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class SinkWork:
     """What the lane of a sink does."""
 
     def __init__(
-        self, lane: str, sink: Sink[Any], limit: RowLimit, on_ack: OnAck, meter: NodeMeter, *, rejects: bool
+        self, lane: str, sink: Sink[Any], limit: RowLimit, meter: NodeMeter, events: Events, *, rejects: bool
     ) -> None:
         """``rejects``: rows with which the sink fails go to a dead-letter sink."""
         self._lane = lane
         self._sink = sink
-        self._write = partial(write_or_reject, sink) if rejects else sink.write
+        self._write = partial(_write_or_reject, sink) if rejects else sink.write
         self._limit = limit
-        self._on_ack = on_ack
+        self._events = events
         self._meter = meter
         self._refused = False
         #: rows passed to the sink
@@ -71,7 +76,7 @@ class SinkWork:
         def acknowledge(entries: Mapping[str, Any] = MappingProxyType({}), /) -> None:
             self._settle(taken)
             if not self._refused:  # a position after rows that were not written must never be stored
-                self._on_ack(self._lane, epoch, entries)
+                self._events.on_ack(self._lane, epoch, entries)
 
         self._sink.marker(epoch, acknowledge)
 
@@ -104,25 +109,25 @@ class TransformWork:
         lane: str,
         transform: Transform[Any],
         schema: pa.Schema,
-        outlet: Outlet,
-        rows: Callable[[str, pa.RecordBatch], Rows],
+        session: SparkSession,
+        segment: Segment,
         meter: NodeMeter,
         *,
         rejects: bool,
     ) -> None:
-        """``rejects``: rows with which the transform fails go to a dead-letter sink."""
+        """``segment`` takes the results; ``rejects``: rows with which the transform fails go to a dead-letter sink."""
         self._lane = lane
         self._transform = transform
         self._rejects = rejects
         self._schema = schema
         self._arriving = InputSchemaTracker(transform.context.input_schema)
-        self._outlet = outlet
-        self._ports = outlet.ports()
-        self._joins = any(step.wants_frame for step in outlet.steps)
-        #: results that wait for further ones, and when work on the first one began
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_since = 0.0
-        self._rows = rows
+        self._session = session
+        self._segment = segment
+        self._ports = segment.ports()
+        joins = any(consumer.wants_frame for consumer in segment.root.consumers)
+        self._joined = Rebatcher(None, _JOINED_SECONDS if joins else None)
+        #: when work on the first of the joined results began
+        self._joined_since = 0.0
         self._meter = meter
         for port in self._ports:
             port.add_feeder(lane)
@@ -134,22 +139,22 @@ class TransformWork:
     def process(self, batch: pa.RecordBatch) -> None:
         if self._arriving.detect_change(batch.schema):
             self._emit(self._results.drain())
-            self._emit_waiting()
+            self._emit_joined()
             self._take_up_columns()
-        if not self._waiting:
-            self._waiting_since = time.monotonic()
+        if not self._joined.waiting_rows:
+            self._joined_since = time.monotonic()
         self._emit(self._results.add(batch))
 
     def proceed(self) -> None:
         self._emit(self._results.ready())
-        self._emit_waiting()
+        self._emit_joined()
 
     def alignment_started(self, epoch: int) -> None:
         """A transform has no state."""
 
     def mark(self, epoch: int) -> None:
         self._emit(self._results.drain())
-        self._emit_waiting()
+        self._emit_joined()
         self._transform.marker(epoch)
         for port in self._ports:
             port.mark(self._lane, epoch)
@@ -171,7 +176,7 @@ class TransformWork:
 
     def _timed(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
         began = time.monotonic()
-        made = process_or_reject(self._transform, batch) if self._rejects else self._transform.process(batch)
+        made = _process_or_reject(self._transform, batch) if self._rejects else self._transform.process(batch)
         self._meter.record_elapsed(time.monotonic() - began)
         return made
 
@@ -181,17 +186,41 @@ class TransformWork:
             if not rows.num_rows:
                 self._meter.activity.count_batch(0)
                 continue
-            self._waiting.append(rows)
-            if not self._joins or self._has_waited_enough:
-                self._emit_waiting()
+            self._pass_on(self._joined.add(rows, self._joined_since))
+            if self._joined.waiting_rows >= _JOINED_ROWS or self._joined.due(time.monotonic()) == 0.0:
+                self._emit_joined()
 
-    @property
-    def _has_waited_enough(self) -> bool:
-        rows = sum(batch.num_rows for batch in self._waiting)
-        return rows >= _JOINED_ROWS or time.monotonic() - self._waiting_since >= _JOINED_SECONDS
+    def _emit_joined(self) -> None:
+        self._pass_on(self._joined.drain())
 
-    def _emit_waiting(self) -> None:
-        if self._waiting:
-            joined = self._waiting[0] if len(self._waiting) == 1 else pa.concat_batches(self._waiting)
-            self._waiting = []
-            self._outlet.emit(self._rows(self._lane, joined))
+    def _pass_on(self, batches: Iterable[pa.RecordBatch]) -> None:
+        for batch in batches:
+            self._segment.run(Rows(self._session, batches=[batch], producer=self._lane))
+
+
+# ── operators that reject the rows they fail with, and continue ──────────────────────────────────────────────
+
+#: what a transform makes of a batch
+Result: TypeAlias = pa.RecordBatch | AsyncCalls[Any]
+
+
+def _write_or_reject(sink: Sink[Any], batch: pa.RecordBatch) -> None:
+    """Write ``batch`` without the rows with which the sink fails."""
+    reject_failing_rows(sink.write, batch, sink.context.reject)
+
+
+def _process_or_reject(transform: Transform[Any], batch: pa.RecordBatch) -> Result:
+    """The result of ``batch`` without the rows with which the transform fails."""
+    made: list[Result] = []
+    reject_failing_rows(lambda part: made.append(transform.process(part)), batch, transform.context.reject)
+    if len(made) == 1:
+        return made[0]
+    schema = transform.output_schema()
+    rows = pa.Table.from_batches([_rows(one) for one in made], schema)
+    return pa.record_batch([column.combine_chunks() for column in rows.columns], schema=schema)
+
+
+def _rows(made: Result) -> pa.RecordBatch:
+    if isinstance(made, AsyncCalls):
+        raise StreamlingError("it raised a BadRow and returned calls: reject rows with context.reject instead")
+    return made

@@ -7,28 +7,39 @@ JVM starts, `analyse` learns the rest from Spark.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from streamling.engine.planning.empty_inputs import EmptyFrames, NodeInputs
-from streamling.engine.planning.instances import instances_of, router_of
-from streamling.engine.planning.planned import Analysis, ContextFactory, PlannedNode, ResolvedPipeline, operator_class
-from streamling.engine.planning.problems import NodeProblems
-from streamling.engine.planning.realtime import realtime_nodes, static_delays
+from streamling.engine.dataflow.realtime import Delay
+from streamling.engine.dataflow.rebatch import Rebatcher
+from streamling.engine.dataflow.rows import Rows
+from streamling.engine.dataflow.segment import job_for_each_batch
+from streamling.engine.planning.execution_graph import ExecutionGraph
+from streamling.engine.planning.planned import (
+    Analysis,
+    ContextFactory,
+    NodeProblems,
+    PlannedNode,
+    ResolvedPipeline,
+    instances_of,
+    router_of,
+)
 from streamling.pipeline.error_locations import problem_from_error
 from streamling.pipeline.keys import check_key_columns
 from streamling.pipeline.model import Node
 from streamling.pipeline.references import sql_problem
 from streamling.plugins import rejects
+from streamling.plugins.execution import ExecutionMode
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.plugins.side_outputs import SideOutput
+from streamling.types.names import is_known
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def check_without_spark(
@@ -93,7 +104,7 @@ class _Walk(ABC):
     def _visit(self, node: Node) -> None:
         self.schemas[node.name] = None
         with self._problems.collect(node):
-            kind = operator_class(node, self._registry)
+            kind = self._registry.operator(node)
             self.schemas[node.name] = self._output(node, kind, self._input_schema(node))
 
     def _input_schema(self, node: Node) -> pa.Schema | None:
@@ -117,7 +128,7 @@ class _StaticWalk(_Walk):
         return realtime_nodes(self._resolved)
 
     def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
-        known = input_schema is not None and fully_known(input_schema)
+        known = input_schema is not None and all(map(is_known, input_schema))
         if not known and kind.needs_input_schema():
             return None
         operator = self._operator(node, kind, input_schema if known else pa.schema([]))
@@ -157,6 +168,82 @@ class _SparkWalk(_Walk):
         return schema
 
 
-def fully_known(schema: pa.Schema) -> bool:
-    """False when only Spark knows the type of a column."""
-    return not any((field.metadata or {}).get(b"streamling.type") == b"unknown" for field in schema)
+#: makes a DataFrame from the session and the DataFrames of the upstreams, by node name
+Plan = Callable[["SparkSession", Mapping[str, "DataFrame"]], "DataFrame"]
+
+
+class Frames(Protocol):
+    """DataFrames that represent the output of nodes."""
+
+    def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
+        """``plan`` of ``operator`` over the upstreams of ``node``."""
+
+
+class EmptyFrames:
+    """An empty DataFrame for each node that a Spark plan reads, created when the first plan needs it."""
+
+    def __init__(self, session: SparkSession, schemas: Mapping[str, pa.Schema | None]) -> None:
+        self._session = session
+        self._schemas = schemas
+        self.frames: dict[str, DataFrame] = {}
+
+    def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
+        """``plan`` over the upstreams of ``node``; errors of Spark are translated by ``operator``."""
+        inputs = {upstream: self._frame(upstream) for upstream in node.upstreams}
+        return Rows(self._session, lineage=((node, operator),)).run(lambda: plan(self._session, inputs))
+
+    def _frame(self, name: str) -> DataFrame:
+        if name not in self.frames:
+            self.frames[name] = empty_frame(self._session, self._schemas[name])
+        return self.frames[name]
+
+
+class NodeInputs:
+    """The inputs of one node."""
+
+    def __init__(self, frames: Frames, node: Node, operator: Operator[Any]) -> None:
+        self._frames = frames
+        self._node = node
+        self._operator = operator
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self._node.upstreams
+
+    def apply(self, plan: Plan) -> DataFrame:
+        return self._frames.apply(self._node, self._operator, plan)
+
+
+def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
+    """No rows of ``schema``, as a local relation: two calls into the JVM, no job."""
+    from pyspark.sql import DataFrame
+
+    from streamling.types.spark import to_spark_schema
+
+    jvm: Any = session._jvm
+    structure = jvm.org.apache.spark.sql.types.DataType.fromJson(to_spark_schema(schema).json())
+    return DataFrame(session._jsparkSession.createDataFrame(jvm.java.util.ArrayList(), structure), session)
+
+
+def realtime_nodes(resolved: ResolvedPipeline) -> Mapping[str, Sequence[str]]:
+    """The nodes below real-time sources, with the names of these sources."""
+    names = [name for name, source in resolved.sources.items() if source.is_realtime]
+    below = {name: {node.name for node in resolved.pipeline.downstream(name)} for name in names}
+    return {node.name: found for node in resolved.pipeline if (found := [n for n in names if node.name in below[n]])}
+
+
+def static_delays(node: Node, operator: Operator[Any]) -> Iterator[Delay]:
+    """What rows would wait for at ``node``, as far as it can be seen without Spark."""
+    if (job := job_for_each_batch(operator, len(node.upstreams))) is not None:
+        yield Delay.by_job(node, job)
+    if operator.execution is ExecutionMode.LANE and Rebatcher(*operator.batching()).holds_rows:
+        yield Delay.by_batching(node)
+
+
+def check_realtime(graph: ExecutionGraph) -> None:
+    """Raise `InvalidPipeline` with every node of ``graph``, which has not been started, at which rows of a real-time
+    source would wait."""
+    problems = NodeProblems()
+    for flow in graph.flows.values():
+        problems.add(problem_from_error(each.error(flow.node.name), each.node) for each in flow.find_delays())
+    problems.raise_all()

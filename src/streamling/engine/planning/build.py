@@ -6,28 +6,26 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from streamling.engine.checkpoint.clock import Clock
-from streamling.engine.dataflow.dead_letters import DeadLetterOutput, RejectingWork, rejecting_outlet
-from streamling.engine.dataflow.flow import Flow
-from streamling.engine.dataflow.frame_sink import FrameSinkStep
+from streamling.engine.dataflow.dead_letters import DeadLetterOutput
+from streamling.engine.dataflow.events import Events
+from streamling.engine.dataflow.flow import Flow, PolledFlow, SourceInstance
+from streamling.engine.dataflow.frame_sink import FrameSinkNode
 from streamling.engine.dataflow.lane import QUEUE_LENGTH, Lane, Work
+from streamling.engine.dataflow.lanes import Lanes
 from streamling.engine.dataflow.limit import RowLimit
 from streamling.engine.dataflow.meter import NodeMeter, SparkCounting
-from streamling.engine.dataflow.network import FrameStep, LaneStep, Outlet, Step
-from streamling.engine.dataflow.polled_flow import PolledFlow
 from streamling.engine.dataflow.rebatch import Rebatcher
 from streamling.engine.dataflow.row_measures import RowMeasures
 from streamling.engine.dataflow.rows import Rows
-from streamling.engine.dataflow.side_outputs import SideOutputStep
+from streamling.engine.dataflow.segment import Consumer, Segment, SegmentNode, SqlNode
+from streamling.engine.dataflow.side_outputs import SideOutputNode
 from streamling.engine.dataflow.streamed_flow import StreamedFlow
 from streamling.engine.dataflow.table_gate import TableFeed, TableGate, awaited_tables
 from streamling.engine.dataflow.work import SinkWork, TransformWork
-from streamling.engine.planning.execution_graph import Callbacks, ExecutionGraph
-from streamling.engine.planning.instances import router_of
+from streamling.engine.planning.execution_graph import ExecutionGraph
 from streamling.engine.planning.placement import Placement
-from streamling.engine.planning.planned import Analysis, ContextFactory, PlannedNode
+from streamling.engine.planning.planned import Analysis, ContextFactory, PlannedNode, router_of
 from streamling.errors import StreamlingError
 from streamling.observe.observer import RunObserver
 from streamling.pipeline.error_locations import add_location
@@ -54,7 +52,7 @@ class Builder:
     session: SparkSession
     placement: Placement
     context: ContextFactory
-    callbacks: Callbacks
+    events: Events
     clock: Clock
     row_limit: int | None
     observer: RunObserver
@@ -65,7 +63,7 @@ class Builder:
     #: batches that may wait in front of a node
     queue_length: Callable[[Node], int] = lambda node: QUEUE_LENGTH
     graph: ExecutionGraph = field(default_factory=ExecutionGraph)
-    _steps: dict[str, Step] = field(default_factory=dict)
+    _consumers: dict[str, Consumer] = field(default_factory=dict)
     _meters: dict[str, NodeMeter] = field(default_factory=dict)
 
     def build(self) -> ExecutionGraph:
@@ -85,90 +83,80 @@ class Builder:
             name = _instance_name(planned, number)
             self.graph.flows[name] = self._flow(planned, source, name)
 
-    def _flow(self, planned: PlannedNode, source: Operator[Any], name: str) -> Flow:
-        node, outlet = planned.node, self._outlet(planned.node.name)
-        schema, session, dead_letters = planned.schema, self.session, self._dead_letter_output(name, source)
-        callbacks: dict[str, Any] = {
-            "on_marked": self.callbacks.on_marked,
-            "on_moved": self.callbacks.on_moved,
-            "on_end": self.callbacks.on_end,
-            "on_failure": self.callbacks.on_failure,
-            "activity": self.observer.activities[node.name],
-        }
+    def _flow(self, planned: PlannedNode, source: Operator[Any], name: str) -> Flow[Any]:
+        node = planned.node
+        segment = Segment(self._segment_node(node), self._dead_letter_output(name, source))
+        more = self.session, segment, self.events, self.observer.activities[node.name]
         match source:
             case StreamedSource():
-                stream = {"stream_outlet": outlet, "meter": self._meter(node.name), "counting": self.counting}
-                if node.dead_letters is not None:
-                    letters, recent = self._step(node.dead_letters), self.observer.dead_letters
-                    stream["stream_outlet"] = rejecting_outlet(outlet, node.name, letters, recent)
-                return StreamedFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks | stream)
+                return StreamedFlow(SourceInstance(name, node, source, planned.schema), *more)
             case Source():
-                return PolledFlow(name, node, source, schema, session, outlet, dead_letters, **callbacks)
+                return PolledFlow(SourceInstance(name, node, source, planned.schema), *more)
         raise StreamlingError(f"{node}: {type(source).__name__} is neither a Source nor a StreamedSource")
 
     def _add_gates(self) -> None:
         """Hold flows back whose rows look values up in tables that other flows fill."""
-        tables = [name for name, step in self.graph.side_outputs.items() if step.operator.blocks_until_filled]
+        tables = [name for name, side in self.graph.side_outputs.items() if side.operator.blocks_until_filled]
         for source, feeds in awaited_tables(self.analysis.pipeline, tables).items():
             waits = [
                 TableFeed(self.graph.side_outputs[table], self._flows_of(feeders)) for table, feeders in feeds.items()
             ]
             for feed in waits:
                 for flow in feed.flows:
-                    flow.watch(self.callbacks.request_checkpoint)
+                    flow.watch(self.events.request_checkpoint)
             for flow in self._flows_of({source}):
                 flow.gate = TableGate(flow, waits)
 
-    def _flows_of(self, sources: Collection[str]) -> list[Flow]:
+    def _flows_of(self, sources: Collection[str]) -> list[Flow[Any]]:
         return [flow for flow in self.graph.flows.values() if flow.node.name in sources]
 
-    # ── outlets and steps ────────────────────────────────────────────────────────────────────────────────────
+    # ── segments ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _outlet(self, name: str) -> Outlet:
-        consumers = [node.name for node in self.analysis.pipeline.consumers(name)]
-        side_outputs = [
-            self.graph.side_outputs[consumer] for consumer in consumers if consumer in self.graph.side_outputs
-        ]
-        steps = [self._step(each) for each in consumers if each not in self.graph.side_outputs]
-        return Outlet(name, steps, side_outputs, self._meter(name), self.counting)
+    def _segment_node(self, node: Node) -> SegmentNode:
+        """The producer at the beginning of a segment."""
+        return SegmentNode(node, *self._below(node.name))
 
-    def _step(self, name: str) -> Step:
-        """The step of a node; flows that meet in a node share it."""
-        if name not in self._steps:
-            self._steps[name] = self._new_step(self.analysis.nodes[name])
-        return self._steps[name]
+    def _below(self, name: str) -> tuple[list[Consumer], list[SideOutputNode], NodeMeter, SparkCounting]:
+        """What takes and measures the rows of a node."""
+        names = [node.name for node in self.analysis.pipeline.consumers(name)]
+        sides = [self.graph.side_outputs[each] for each in names if each in self.graph.side_outputs]
+        consumers = [self._consumer(each) for each in names if each not in self.graph.side_outputs]
+        return consumers, sides, self._meter(name), self.counting
 
-    def _new_step(self, planned: PlannedNode) -> Step:
+    def _consumer(self, name: str) -> Consumer:
+        """What runs a transform or sink; flows that meet in a node share it."""
+        if name not in self._consumers:
+            self._consumers[name] = self._new_consumer(self.analysis.nodes[name])
+        return self._consumers[name]
+
+    def _new_consumer(self, planned: PlannedNode) -> Consumer:
         operator = self.placement.place(planned)
         self.graph.operators[planned.node.name] = [operator]
         match operator:
             case FrameTransform():
-                return self._frame_step(planned, operator)
+                return self._sql_node(planned, operator)
             case FrameSink():
                 return self._frame_sink(planned, operator)
             case Transform():
-                outlet = self._outlet(planned.node.name)
-                return self._lanes(planned, operator, self._transform_work(planned, outlet), outlet)
+                segment = Segment(self._segment_node(planned.node))
+                return self._lanes(planned, operator, self._transform_work(planned, segment), segment)
             case Sink():
                 return self._lanes(planned, operator, self._sink_work(planned, operator))
         raise StreamlingError(f"{planned.node}: {type(operator).__name__} is neither a transform nor a sink")
 
-    def _frame_step(self, planned: PlannedNode, operator: FrameTransform[Any]) -> FrameStep:
+    def _sql_node(self, planned: PlannedNode, operator: FrameTransform[Any]) -> SqlNode:
         node, empty_frames = planned.node, self.analysis.empty_frames
         empty = {name: Rows(self.session, frame=empty_frames[name]) for name in node.upstreams if name in empty_frames}
-        return FrameStep(node, operator, empty, self._outlet(node.name), self._meter(node.name))
+        return SqlNode(node, operator, empty, *self._below(node.name))
 
-    def _frame_sink(self, planned: PlannedNode, operator: FrameSink[Any]) -> FrameSinkStep:
-        limit, meter = self._limit(None), self._meter(planned.node.name)
-        step = FrameSinkStep(planned.node, operator, limit, self.callbacks.on_ack, meter)
-        self.graph.frame_sinks.append(step)
+    def _frame_sink(self, planned: PlannedNode, operator: FrameSink[Any]) -> FrameSinkNode:
+        sink = FrameSinkNode(planned.node, operator, self._limit(None), self._meter(planned.node.name), self.events)
+        self.graph.frame_sinks.append(sink)
         self.graph.sinks.append(planned.node.name)
-        return step
+        return sink
 
     def _add_side_output(self, node: Node, operator: SideOutput[Any]) -> None:
-        self.graph.side_outputs[node.name] = SideOutputStep(
-            node, operator, self.callbacks.on_ack, self.callbacks.on_failure
-        )
+        self.graph.side_outputs[node.name] = SideOutputNode(node, operator, self.events)
         self.graph.operators[node.name] = [operator]
         if node.upstreams:
             self.graph.sinks.append(node.name)
@@ -176,8 +164,8 @@ class Builder:
     # ── lanes ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _lanes(
-        self, planned: PlannedNode, first: Operator[Any], make_work: WorkFactory, outlet: Outlet | None = None
-    ) -> LaneStep:
+        self, planned: PlannedNode, first: Operator[Any], make_work: WorkFactory, segment: Segment | None = None
+    ) -> Lanes:
         node, instances = planned.node, planned.instances
         lanes = []
         for number in range(instances):
@@ -185,9 +173,7 @@ class Builder:
             name = _instance_name(planned, number)
             dead_letters = self._dead_letter_output(name, operator)
             work = make_work(name, operator, dead_letters is not None)
-            lanes.append(
-                self._lane(planned, number, work if dead_letters is None else RejectingWork(work, dead_letters))
-            )
+            lanes.append(self._lane(planned, number, work, dead_letters))
         self.graph.lanes.extend(lanes)
         upstream_key = self.analysis.pipeline[node.upstreams[0]].primary_key if node.upstreams else ()
         if instances > 1 and not set(planned.input_schema.names).issuperset(node.primary_key):
@@ -198,13 +184,13 @@ class Builder:
                 routed,
             )
         router = router_of(node, type(first), planned.input_schema, upstream_key)
-        return LaneStep(node, lanes, router, self._meter(node.name), outlet)
+        return Lanes(node, lanes, router, self._meter(node.name), segment)
 
-    def _transform_work(self, planned: PlannedNode, outlet: Outlet) -> WorkFactory:
-        meter = self._meter(planned.node.name)
+    def _transform_work(self, planned: PlannedNode, segment: Segment) -> WorkFactory:
+        meter, session = self._meter(planned.node.name), self.session
 
         def work(lane: str, transform: Transform[Any], rejects: bool) -> Work:
-            return TransformWork(lane, transform, planned.schema, outlet, self._rows, meter, rejects=rejects)
+            return TransformWork(lane, transform, planned.schema, session, segment, meter, rejects=rejects)
 
         return work
 
@@ -213,19 +199,20 @@ class Builder:
 
         def work(lane: str, sink: Sink[Any], rejects: bool) -> Work:
             self.graph.sinks.append(lane)
-            return SinkWork(lane, sink, limit, self.callbacks.on_ack, meter, rejects=rejects)
+            return SinkWork(lane, sink, limit, meter, self.events, rejects=rejects)
 
         return work
 
-    def _lane(self, planned: PlannedNode, number: int, work: Work) -> Lane:
+    def _lane(self, planned: PlannedNode, number: int, work: Work, dead_letters: DeadLetterOutput | None) -> Lane:
         return Lane(
             replace(planned.node.label, instance=number if planned.instances > 1 else None),
             work,
             rebatcher=Rebatcher(*planned.operator.batching()),
             clock=self.clock,
             activity=self.observer.activities[planned.node.name],
-            on_failure=lambda error: self.callbacks.on_failure(add_location(error, planned.node)),
+            on_failure=lambda error: self.events.on_failure(add_location(error, planned.node)),
             markers=self.observer.epochs.markers_of(_instance_name(planned, number)),
+            dead_letters=dead_letters,
             queue_length=self.queue_length(planned.node),
         )
 
@@ -241,8 +228,8 @@ class Builder:
         name, rejected = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejected_rows
         if name is None or rejected is None:
             return None
-        node, recent = operator.context.name, self.observer.dead_letters
-        return DeadLetterOutput(feeder, node, rejected, self._step(name), self._rows, recent, self._meter(node))
+        node, sink, recent = operator.context.name, self._consumer(name), self.observer.dead_letters
+        return DeadLetterOutput(feeder, node, rejected, sink, self.session, recent, self._meter(node))
 
     def _meter(self, name: str) -> NodeMeter:
         if name not in self._meters:
@@ -259,10 +246,7 @@ class Builder:
         return self._meters[name]
 
     def _limit(self, row_limit: int | None) -> RowLimit:
-        return RowLimit(row_limit or self.row_limit, self.callbacks.on_limit, self.callbacks.on_first_rows)
-
-    def _rows(self, lane: str, batch: pa.RecordBatch) -> Rows:
-        return Rows(self.session, batches=[batch], producer=lane)
+        return RowLimit(row_limit or self.row_limit, self.events.on_limit, self.events.on_first_rows)
 
 
 def _instance_name(planned: PlannedNode, number: int) -> str:

@@ -1,19 +1,20 @@
 """What a pipeline will do, as plain data: flows, segments, where every node runs, its state keys.
 
-Made from a checked run; nothing is opened and no JVM is needed. `engine.planning.spark_plans` adds Spark's plans.
+Made from a checked run; nothing is opened and no JVM is needed. `spark_plans` adds Spark's plans, which takes one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.engine.planning.instances import instances_of
-from streamling.engine.planning.placement import runs_on_executors
-from streamling.engine.planning.planned import ResolvedPipeline, operator_class
+from streamling.engine.planning.analysis import NodeInputs, Plan, empty_frame
+from streamling.engine.planning.placement import placement_for, runs_on_executors
+from streamling.engine.planning.planned import Analysis, ResolvedPipeline, instances_of
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config.values import mask_map, mask_url
 from streamling.pipeline.model import Node, Pipeline
@@ -23,6 +24,10 @@ from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import AnySource
 from streamling.spark.master import is_local
+from streamling.types.names import is_known
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
@@ -95,7 +100,7 @@ def describe_plan(
     pipeline = resolved.pipeline
     sources = resolved.sources
     local = is_local(config.spark.master)
-    places = {node.name: _place(node, operator_class(node, registry), local) for node in pipeline}
+    places = {node.name: _place(node, registry.operator(node), local) for node in pipeline}
     segments = _segments(pipeline, places)
     number_of = {name: segment.number for segment in segments for name in segment.nodes}
     nodes = {
@@ -107,7 +112,7 @@ def describe_plan(
             sources.get(node.name),
             schemas,
             # a source that Spark divides by itself runs as one operator with several streams
-            max(instances_of(node, operator_class(node, registry)), node.options.instance_count),
+            max(instances_of(node, registry.operator(node)), node.options.instance_count),
         )
         for node in pipeline
     }
@@ -162,8 +167,7 @@ def _node(
 
 
 def _column(column: pa.Field) -> ColumnDescription:
-    unknown = (column.metadata or {}).get(b"streamling.type") == b"unknown"
-    return ColumnDescription(column.name, "?" if unknown else str(column.type))
+    return ColumnDescription(column.name, str(column.type) if is_known(column) else "?")
 
 
 def shown_options(node: Node) -> Any:
@@ -212,3 +216,67 @@ def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[
     return tuple(
         Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
     )
+
+
+def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) -> dict[int, dict[str, str]]:
+    """Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
+    plans: dict[int, dict[str, str]] = {}
+    for segment in segments:
+        if segment.kind == "spark":
+            plans[segment.number] = dict(_segment_plans(analysis, segment, master))
+    return {number: plan for number, plan in plans.items() if plan}
+
+
+def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterator[tuple[str, str]]:
+    placement, plans = placement_for(master), _SegmentFrames(analysis)
+    for name in segment.nodes:
+        planned = analysis.nodes[name]
+        operator = placement.place(planned)
+        operator.analyse(NodeInputs(plans, planned.node, operator))
+        if name not in plans.frames:
+            continue  # a sink: Spark writes what the plan above it computes
+        followers = {node.name for node in analysis.pipeline.consumers(name) if node.kind.has_output}
+        if not followers or not followers <= set(segment.nodes):
+            plan = plans.frames[name]._jdf.queryExecution().executedPlan().toString()
+            yield name, _readable(plan, plans.names_by_column)
+
+
+class _SegmentFrames:
+    """The plans of the nodes of a segment, each over the plans of its upstreams."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.frames: dict[str, DataFrame] = {}
+        #: first column of a DataFrame that represents a node outside of the segment → name of the node
+        self.names_by_column: dict[str, str] = {}
+        self._analysis = analysis
+
+    def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
+        session = self._analysis.session
+        for upstream in node.upstreams:
+            if upstream not in self.frames:
+                self.frames[upstream] = _rows_of(session, self._analysis.nodes[upstream].schema)
+                self.names_by_column[_first_column(self.frames[upstream])] = upstream
+        self.frames[node.name] = plan(session, {upstream: self.frames[upstream] for upstream in node.upstreams})
+        return self.frames[node.name]
+
+
+def _rows_of(session: SparkSession, schema: pa.Schema) -> DataFrame:
+    """Rows that Spark cannot look into: a plan over an empty relation would be optimized away."""
+    from pyspark.sql import DataFrame
+
+    empty = empty_frame(session, schema)._jdf
+    return DataFrame(session._jsparkSession.createDataFrame(empty.toJavaRDD(), empty.schema()), session)
+
+
+def _first_column(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().analyzed().output().head().toString())
+
+
+def _readable(plan: str, inputs: Mapping[str, str]) -> str:
+    """The plan without column numbers, and with the names of the nodes that it reads."""
+
+    def begin(found: re.Match[str]) -> str:
+        return f"rows of {inputs.get(found[1], 'the upstream')}"
+
+    named = re.sub(r"Scan ExistingRDD\[([^,\]]+)[^\]]*\]", begin, plan)
+    return re.sub(r"#\d+L?", "", named).rstrip()

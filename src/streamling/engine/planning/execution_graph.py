@@ -6,81 +6,62 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamling.engine.dataflow.flow import Flow, OnMarked
-from streamling.engine.dataflow.frame_sink import FrameSinkStep
+from streamling.engine.dataflow.events import OnFailure
+from streamling.engine.dataflow.flow import Flow
+from streamling.engine.dataflow.frame_sink import FrameSinkNode
 from streamling.engine.dataflow.lane import Lane
-from streamling.engine.dataflow.side_outputs import OnAck, SideOutputStep
+from streamling.engine.dataflow.side_outputs import SideOutputNode
 from streamling.errors import StreamlingError
 from streamling.plugins.delivery import Delivery
 from streamling.plugins.operators import Operator
 from streamling.plugins.sources import Position
-
-OnFailure = Callable[[StreamlingError], None]
-
-
-@dataclass(frozen=True)
-class Callbacks:
-    """How the parts report to the pipeline."""
-
-    on_ack: OnAck
-    on_marked: OnMarked
-    #: a flow has delivered its first batch since its last marker
-    on_moved: Callable[[], None]
-    on_end: Callable[[str], None]
-    on_failure: OnFailure
-    #: a row limit has been reached: reason, and whether the unfinished epoch must not be committed
-    on_limit: Callable[[str, bool], None]
-    #: the first rows have reached a sink
-    on_first_rows: Callable[[], None]
-    #: requests a checkpoint now
-    request_checkpoint: Callable[[], object]
 
 
 @dataclass
 class ExecutionGraph:
     """All running parts in the order in which they were made: downstream first."""
 
-    flows: dict[str, Flow] = field(default_factory=dict)
+    flows: dict[str, Flow[Any]] = field(default_factory=dict)
     lanes: list[Lane] = field(default_factory=list)
-    frame_sinks: list[FrameSinkStep] = field(default_factory=list)
-    side_outputs: dict[str, SideOutputStep] = field(default_factory=dict)
+    frame_sinks: list[FrameSinkNode] = field(default_factory=list)
+    side_outputs: dict[str, SideOutputNode] = field(default_factory=dict)
     #: names of sinks and side outputs, which acknowledge epochs
     sinks: list[str] = field(default_factory=list)
     #: all instances by node name
     operators: dict[str, list[Operator[Any]]] = field(default_factory=dict)
 
     @property
-    def steps_without_lane(self) -> list[FrameSinkStep | SideOutputStep]:
+    def nodes_without_lane(self) -> list[FrameSinkNode | SideOutputNode]:
         """Steps that have an operator to open and close but no thread of their own."""
         return [*self.side_outputs.values(), *self.frame_sinks]
 
     # ── the life of the parts ────────────────────────────────────────────────────────────────────────────────
 
     def start(self, on_failure: OnFailure) -> None:
-        """Open everything and let data flow; returns immediately. If a step cannot be opened, those that were opened
+        """Open everything and let data flow; returns immediately. If a node cannot be opened, those that were opened
         before it are closed again; an error of closing one goes to ``on_failure``."""
-        opened: list[FrameSinkStep | SideOutputStep] = []
+        opened: list[FrameSinkNode | SideOutputNode] = []
         try:
-            for step in self.steps_without_lane:
-                step.open()
-                opened.append(step)
+            for node in self.nodes_without_lane:
+                node.open()
+                opened.append(node)
         except StreamlingError:
-            _close_steps(opened, on_failure)
+            _close_nodes(opened, on_failure)
             raise
         for lane in self.lanes:
             lane.start()
         for flow in self.flows.values():
             flow.start()
 
-    def pause(self) -> None:
+    def stop_reading(self) -> None:
         """Read no more batches."""
         for flow in self.flows.values():
-            flow.pause()
+            flow.stop_reading()
 
-    def hold(self, on_hold: bool) -> None:
+    def pause(self, is_paused: bool) -> None:
         """Deliver no batches until this is called with False."""
         for flow in self.flows.values():
-            flow.hold(on_hold)
+            flow.pause(is_paused)
 
     def restart_streams(self) -> None:
         """Let all streams start again at their positions; returns immediately."""
@@ -96,10 +77,10 @@ class ExecutionGraph:
         """The positions of ``epoch`` are stored."""
         for lane in self.lanes:
             lane.notify_finalized(epoch)
-        for step in self.steps_without_lane:
-            step.notify_finalized(epoch)
+        for node in self.nodes_without_lane:
+            node.notify_finalized(epoch)
 
-    def close(self, remaining: Callable[[], float], on_failure: OnFailure) -> tuple[list[Flow], list[Lane]]:
+    def close(self, remaining: Callable[[], float], on_failure: OnFailure) -> tuple[list[Flow[Any]], list[Lane]]:
         """Close flows first, then lanes from the top down, so that everything in the queues is processed. Returns what
         was still busy after its ``remaining()`` seconds."""
         late = [flow for flow in self.flows.values() if not flow.close(remaining())]
@@ -108,7 +89,7 @@ class ExecutionGraph:
             lane.end()
             if not lane.join(remaining()):
                 stuck.append(lane)
-        _close_steps(self.steps_without_lane, on_failure)
+        _close_nodes(self.nodes_without_lane, on_failure)
         return late, stuck
 
     # ── what can be read at any time ─────────────────────────────────────────────────────────────────────────
@@ -141,9 +122,9 @@ class ExecutionGraph:
         return queued
 
 
-def _close_steps(steps: Iterable[FrameSinkStep | SideOutputStep], on_failure: OnFailure) -> None:
-    for step in steps:
+def _close_nodes(nodes: Iterable[FrameSinkNode | SideOutputNode], on_failure: OnFailure) -> None:
+    for node in nodes:
         try:
-            step.close()
+            node.close()
         except StreamlingError as error:
             on_failure(error)

@@ -1,23 +1,30 @@
-"""The results of planning: nodes with their operators and columns."""
+"""The results of planning: nodes with their operators and columns, and how many instances of each run.
+
+Errors of several nodes are collected, so that they are reported together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.errors import StreamlingError
+from streamling.engine.dataflow.lanes import Router
+from streamling.errors import InvalidPipeline, Problem, StreamlingError
+from streamling.pipeline.error_locations import problem_from_error
 from streamling.pipeline.model import Node, Pipeline
+from streamling.pipeline.options import ParallelOptions
 from streamling.plugins.context import NodeContext
 from streamling.plugins.operators import Operator
-from streamling.plugins.registry import Registry
+from streamling.plugins.partitioning import ByColumns, ByPrimaryKey, RoundRobin
 from streamling.plugins.side_outputs import SideOutput
 from streamling.plugins.sources import AnySource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 #: makes the context of one instance: node, input schema, instance number, number of instances
 ContextFactory = Callable[[Node, pa.Schema, int, int], NodeContext[Any]]
@@ -60,9 +67,61 @@ class Analysis:
     session: SparkSession
 
 
-def operator_class(node: Node, registry: Registry) -> type[Operator[Any]]:
-    """The class that runs ``node``; an error for types of which this version knows only the fields."""
-    operator = registry.operator(node.kind, node.type)
-    if operator is None:
-        raise StreamlingError.user(f"the {node.type} {node.kind} cannot run in this version yet")
-    return operator
+def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
+    """The number of instances of ``node``: as the operator class declares; otherwise ``parallelism``, or one."""
+    declared = operator.partitioning(node.options)
+    if declared is None:
+        return node.options.instance_count if operator.scales_with_parallelism else 1
+    return declared.count(node.options.parallelism if isinstance(node.options, ParallelOptions) else None)
+
+
+def router_of(
+    node: Node, operator: type[Operator[Any]], input_schema: pa.Schema, upstream_key: tuple[str, ...] = ()
+) -> Router:
+    """Divides the rows of ``node`` among its instances. If the node itself makes the columns of its key, they are not
+    in its input: then the key of its upstream is used."""
+    declared = operator.partitioning(node.options)
+    instances = instances_of(node, operator)
+    match declared.routing if declared else ByPrimaryKey():
+        case ByColumns(columns):
+            return Router(instances, _known(columns, input_schema))
+        case RoundRobin():
+            return Router(instances)
+        case ByPrimaryKey():
+            available = set(input_schema.names)
+            return Router(instances, node.primary_key if available.issuperset(node.primary_key) else upstream_key)
+
+
+def _known(columns: tuple[str, ...], schema: pa.Schema) -> tuple[str, ...]:
+    missing = [column for column in columns if column not in schema.names]
+    if missing:
+        raise StreamlingError.user(
+            f"its rows are routed by the column '{missing[0]}', which is not in its input",
+            remedy=f"select it upstream; available columns: {', '.join(schema.names)}",
+        )
+    return columns
+
+
+class NodeProblems:
+    """Collects errors of the user; an internal error is raised immediately."""
+
+    def __init__(self) -> None:
+        self._problems: list[Problem] = []
+
+    @contextmanager
+    def collect(self, node: Node) -> Iterator[None]:
+        """Note a user's error of ``node`` that is raised inside the block."""
+        try:
+            yield
+        except StreamlingError as error:
+            if error.internal:
+                raise
+            self._problems.append(problem_from_error(error, node))
+
+    def add(self, problems: Iterable[Problem]) -> None:
+        self._problems += problems
+
+    def raise_all(self) -> None:
+        """Raise `InvalidPipeline` if there are any."""
+        if self._problems:
+            raise InvalidPipeline(self._problems)

@@ -11,9 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamling.engine.planning.instances import instances_of
-from streamling.engine.planning.planned import ContextFactory, PlannedNode, ResolvedPipeline, operator_class
-from streamling.engine.planning.problems import NodeProblems
+from streamling.engine.planning.planned import (
+    ContextFactory,
+    NodeProblems,
+    PlannedNode,
+    ResolvedPipeline,
+    instances_of,
+)
 from streamling.pipeline.checks import job_problem
 from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.keys import with_primary_keys
@@ -32,7 +36,7 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
     sources, problems = {}, NodeProblems()
     for node in pipeline.sources:
         with problems.collect(node):
-            kind = operator_class(node, registry)
+            kind = registry.operator(node)
             operator = kind(context(node, pa.schema([]), 0, instances_of(node, kind)))
             assert isinstance(operator, AnySource), node
             sources[node.name] = operator
@@ -46,8 +50,8 @@ def make_side_outputs(pipeline: Pipeline, registry: Registry, context: ContextFa
     """The side outputs, which other operators receive in their context; no system has been contacted yet."""
     side_outputs, problems = {}, NodeProblems()
     for node in pipeline.transforms:
-        kind = registry.operator(node.kind, node.type)
-        if kind is not None and issubclass(kind, SideOutput):
+        kind = registry.operator(node)
+        if issubclass(kind, SideOutput):
             with problems.collect(node):
                 side_outputs[node.name] = kind(context(node, pa.schema([]), 0, 1))
     problems.raise_all()

@@ -1,8 +1,1 @@
-"""A pipeline in one process: configuration, state backend, the run itself."""
-
-from streamling.builtins import Builtin
-
-BUILTIN = Builtin(
-    __name__,
-    config="config:StateConfig",
-)
+"""A pipeline in one process: the run and what a run shows of itself."""

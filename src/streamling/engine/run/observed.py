@@ -49,7 +49,7 @@ class ObservedRun:
             return "draining"
         if run.started_at is None:
             return "starting"
-        return "paused" if run.is_on_hold else "running"
+        return "paused" if run.is_paused else "running"
 
     @property
     def has_ended(self) -> bool:
@@ -59,7 +59,7 @@ class ObservedRun:
     def is_ready(self) -> bool:
         """Whether every node is connected: the first checkpoint is complete, and no node retries."""
         run = self._run
-        return self.state in ("running", "paused") and run.epoch is not None and not run.retries
+        return self.state in ("running", "paused") and run.epoch is not None and not run.retrying.errors
 
     def topology(self, *, full: bool = True) -> dict[str, Any]:
         """Nodes and edges with their numbers; without ``full``, what never changes is left out."""
@@ -124,10 +124,10 @@ class ObservedRun:
         return self._run.metrics.snapshot()
 
     def pause(self) -> None:
-        self._run.hold(True)
+        self._run.pause()
 
     def resume(self) -> None:
-        self._run.hold(False)
+        self._run.pause(False)
 
     def checkpoint(self) -> None:
         """Request a checkpoint; returns immediately."""

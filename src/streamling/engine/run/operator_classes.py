@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from streamling.engine.dataflow.lane import QUEUE_LENGTH
-from streamling.engine.dataflow.meter import SparkCounting
-from streamling.engine.dataflow.row_measures import RowMeasures
 from streamling.engine.planning.connection_checks import NodeConnection
 from streamling.engine.planning.placement import runs_on_executors
-from streamling.observe.observer import RunObserver
-from streamling.observe.telemetry.metrics import MetricStore
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.error_locations import node_errors
 from streamling.pipeline.model import Node, Pipeline
@@ -30,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OperatorClasses:
-    """The nodes that this version can run, with their operator classes."""
+    """The nodes with their operator classes."""
 
     pipeline: Pipeline
     config: AppConfig
@@ -40,9 +36,7 @@ class OperatorClasses:
 
     def __iter__(self) -> Iterator[tuple[Node, type[Operator[Any]]]]:
         for node in self.pipeline:
-            operator = self.registry.operator(node.kind, node.type)
-            if operator is not None:
-                yield node, operator
+            yield node, self.registry.operator(node)
 
     @property
     def spark_packages(self) -> frozenset[str]:
@@ -76,15 +70,3 @@ class OperatorClasses:
         found, config = self.registry.get(node.kind, node.type), self.config
         own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
         return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH
-
-    def row_measures(
-        self, observer: RunObserver, metrics: MetricStore, counting: SparkCounting
-    ) -> Mapping[str, RowMeasures]:
-        """What is measured about the rows of nodes besides their number: event times where the file asks for them, row
-        kinds while rows are counted in Spark."""
-        times, found = observer.event_times, {}
-        for node, operator in self:
-            kinds = operator.row_kind_metric
-            if node.name in times or kinds is not None:
-                found[node.name] = RowMeasures(node.name, metrics.of(node.name), times.get(node.name), kinds, counting)
-        return found

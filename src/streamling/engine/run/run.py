@@ -20,14 +20,14 @@ import pyarrow as pa
 
 from streamling.engine.checkpoint.checkpointer import Checkpointer
 from streamling.engine.checkpoint.clock import Clock, RealClock
-from streamling.engine.checkpoint.coordinator import terminal_wait
+from streamling.engine.dataflow.events import Events
 from streamling.engine.dataflow.meter import SparkCounting
-from streamling.engine.planning import analysis, planned, row_paths, sources
+from streamling.engine.planning import analysis, planned, sources
+from streamling.engine.planning.analysis import check_realtime
 from streamling.engine.planning.build import Builder
-from streamling.engine.planning.execution_graph import Callbacks, ExecutionGraph
+from streamling.engine.planning.execution_graph import ExecutionGraph
 from streamling.engine.planning.placement import placement_for
-from streamling.engine.planning.realtime import check_realtime
-from streamling.engine.run.node_state import NodeStateView
+from streamling.engine.run.contexts import Contexts, row_measures
 from streamling.engine.run.operator_classes import OperatorClasses
 from streamling.engine.run.retry_tracker import RetryTracker
 from streamling.engine.run.status import RunStatus, current_status, summary, total_progress
@@ -39,13 +39,11 @@ from streamling.observe.telemetry.metrics import PIPELINE
 from streamling.observe.telemetry.tags import add_own_labels, create_store
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config_defaults import apply_config_defaults
-from streamling.pipeline.model import Node, Pipeline
-from streamling.plugins.context import NodeContext, unchanged
+from streamling.pipeline.model import Pipeline
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
-from streamling.plugins.rejects import RejectedRows
 from streamling.plugins.shared import SharedResources
-from streamling.plugins.side_outputs import LookupTable, SideOutput
+from streamling.plugins.side_outputs import SideOutput
 from streamling.plugins.sources import Position, Progress
 from streamling.plugins.state_backend import StateBackend
 from streamling.recursion import recursion_limit
@@ -95,20 +93,36 @@ class PipelineRun:
         self.metrics = create_store(pipeline, config, registry)
         #: what can be seen of the run while it runs
         self.observer = RunObserver(pipeline, config, registry, self.metrics)
-        self._measures = self.operator_classes.row_measures(self.observer, self.metrics, self._counting)
+        self._measures = row_measures(pipeline, registry, self.observer, self.metrics, self._counting)
         self.metrics.before_snapshot(self._before_snapshot)
-        self._shared = shared or SharedResources()
-        #: columns that each node has reported as dropped
-        self._dropped_columns: dict[str, dict[str, object]] = {}
-        self._retrying = RetryTracker()
+        #: the errors that nodes are retrying
+        self.retrying = RetryTracker()
         self._termination = Termination(self._clock, config.shutdown_budget_secs)
-        #: whether sources are paused, and whether everything has been closed
-        self.is_on_hold = self.has_ended = False
+        #: whether the user has paused the sources, and whether everything has been closed
+        self.is_paused = self.has_ended = False
         self.started_at: datetime | None = None
-        self._graph = ExecutionGraph()
+        #: the running parts; empty before the start
+        self.graph = ExecutionGraph()
         self._checkpointer: Checkpointer | None = None
-        self._sides: Mapping[str, SideOutput[Any]] = {}
-        self._sides = sources.make_side_outputs(pipeline, registry, self.context)
+        self._sides: dict[str, SideOutput[Any]] = {}
+        #: makes the context of one instance of a node's operator
+        self.context = Contexts(
+            pipeline,
+            config,
+            registry,
+            state,
+            self.metrics,
+            shared or SharedResources(),
+            self._sides,
+            self._measures,
+            self.retrying,
+            stopping=self._termination.stopping,
+            request_stop=self.stop,
+            restart_stream=lambda flow, timeout: self.graph.flows[flow].restart(timeout),
+            checkpoint=self.checkpoint,
+            read_only=read_only,
+        )
+        self._sides |= sources.make_side_outputs(pipeline, registry, self.context)
         self._sources = sources.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
         self.resolved: planned.ResolvedPipeline | None = None
@@ -171,35 +185,6 @@ class PipelineRun:
             check_realtime(self._build())
         return self.analysis
 
-    def context(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
-        """The context of one instance of a node's operator."""
-        flow = node.name if instances == 1 else f"{node.name}[{instance}]"
-        return NodeContext(
-            name=node.name,
-            options=node.options,
-            config=self._config,
-            state=NodeStateView(self._state, node.name, [other.name for other in self.pipeline]),
-            metrics=self.metrics.of(node.name),
-            primary_key=node.primary_key,
-            input_schema=input_schema,
-            collected=row_paths.is_collected(self.pipeline, node, self._registry),
-            is_splittable=not row_paths.is_spread(self.pipeline, node),
-            instance=instance,
-            instances=instances,
-            shared=self._shared,
-            functions=self._registry.functions,
-            tables={name: side for name, side in self._sides.items() if isinstance(side, LookupTable)},
-            stopping=self._termination.stopping,
-            request_stop=self.stop,
-            rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
-            read_only=self._read_only,
-            measure_rows=self._measures[node.name].in_source if node.name in self._measures else unchanged,
-            dropped_columns=self._dropped_columns.setdefault(node.name, {}),
-            report_retry=lambda error: self._retrying.report(node.name, error),
-            restart_stream=lambda timeout: self._graph.flows[flow].restart(timeout),
-            checkpoint=lambda timeout: self._checkpoints.checkpoint(timeout),
-        )
-
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def start(self) -> None:
@@ -207,16 +192,16 @@ class PipelineRun:
         assert self.analysis is not None, "analyse first"
         current_run.set(RunScope(self._config.application_id, lambda: self.observer.epochs.last))
         self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
-        self._graph = self._build()
-        for name, operators in self._graph.operators.items():
+        self.graph = self._build()
+        for name, operators in self.graph.operators.items():
             add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
-        self._termination.watch(self._graph.flows)
+        self._termination.watch(self.graph.flows)
         self._checkpointer = Checkpointer(
-            flows=self._graph.flows,
-            sinks=self._graph.sinks,
+            flows=self.graph.flows,
+            sinks=self.graph.sinks,
             state=self._state,
             on_finalized=self._on_finalized,
-            on_failure=lambda error: self._on_failure(self._retrying.add_retry_cause(error)),
+            on_failure=lambda error: self.fail(self.retrying.add_retry_cause(error)),
             interval=self._config.checkpoint_interval_sec,
             timeout=self._config.checkpoint_timeout_sec,
             clock=self._clock,
@@ -225,7 +210,7 @@ class PipelineRun:
         )
         self.started_at = datetime.now(UTC)
         try:
-            self._graph.start(self._on_failure)
+            self.graph.start(self.fail)
         except StreamlingError:
             self._deep_calls.close()
             raise
@@ -234,12 +219,12 @@ class PipelineRun:
     def _build(self) -> ExecutionGraph:
         """All parts of the pipeline; nothing is started."""
         assert self.analysis is not None, "analyse first"
-        callbacks = Callbacks(
+        events = Events(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
             on_marked=lambda flow, epoch, position: self._checkpoints.marked(flow, epoch, position),
             on_moved=lambda: self._checkpoints.moved(),
             on_end=self._termination.flow_ended,
-            on_failure=self._on_failure,
+            on_failure=self.fail,
             on_limit=self.stop,
             on_first_rows=self._on_first_rows,
             request_checkpoint=lambda: self._checkpoints.checkpoint(0),
@@ -249,7 +234,7 @@ class PipelineRun:
             self._session,
             placement_for(self._config.spark.master),
             self.context,
-            callbacks,
+            events,
             self._clock,
             self._config.num_records_before_stop,
             self.observer,
@@ -266,8 +251,14 @@ class PipelineRun:
         self._termination.on_finish()
 
     def fail(self, error: StreamlingError) -> None:
-        """End the run with ``error``, unless it has failed already: nothing is committed from here on."""
-        self._on_failure(error)
+        """End the run with ``error``: nothing is committed from here on. If it has failed already, the error is only
+        logged: the first failure may have caused it."""
+        if self._termination.fail(error):
+            self._termination.stopping.set()
+            self._checkpoints.stop()
+            self._termination.on_finish()
+        else:
+            log.debug("after the failure: %s", error)
 
     def checkpoint(self, timeout: float) -> bool:
         """Run a checkpoint now. True if everything that was delivered before the call is stored within ``timeout``
@@ -279,12 +270,12 @@ class PipelineRun:
         their plans."""
         if not self._counting.active:
             self._counting.active = True
-            self._graph.restart_streams()
+            self.graph.restart_streams()
 
-    def hold(self, on_hold: bool) -> None:
+    def pause(self, is_paused: bool = True) -> None:
         """Deliver no batches until this is called with False; checkpoints continue. Returns immediately."""
-        self.is_on_hold = on_hold
-        self._graph.hold(on_hold)
+        self.is_paused = is_paused
+        self.graph.pause(is_paused)
 
     def wait(self) -> None:
         """Wait for the end and clean up. Raises the failure of the pipeline."""
@@ -294,15 +285,13 @@ class PipelineRun:
             self.has_ended = True
 
     def wait_for_stop(self) -> None:
-        """Wait until somebody requests a stop."""
         self._termination.wait_for_request()
 
     def _wait(self) -> None:
         self._termination.wait()
-        self._graph.pause()
+        self.graph.stop_reading()
         if self.failure is None:
-            # bounded work is not stopping: its last rows may wait for a sink that is unavailable
-            self._last_checkpoint()
+            self._last_checkpoint()  # bounded work is not stopping: rows may wait for a sink that is unavailable
         self._termination.stopping.set()
         self._close()
         if self.failure is not None:
@@ -310,12 +299,7 @@ class PipelineRun:
 
     def operators(self, node: str) -> Sequence[Operator[Any]]:
         """The operators that run ``node``, one per instance."""
-        return self._graph.operators[node]
-
-    @property
-    def graph(self) -> ExecutionGraph:
-        """The running parts; empty before the start."""
-        return self._graph
+        return self.graph.operators[node]
 
     @property
     def failure(self) -> StreamlingError | None:
@@ -333,17 +317,12 @@ class PipelineRun:
 
     def has_source_ended(self, node: str) -> bool:
         """Whether the source ``node`` has delivered its last row."""
-        flows = (name for name, flow in self._graph.flows.items() if flow.node.name == node)
+        flows = (name for name, flow in self.graph.flows.items() if flow.node.name == node)
         return not any(self._termination.is_running(flow) for flow in flows)
-
-    @property
-    def retries(self) -> Mapping[str, StreamlingError]:
-        """The errors that nodes are retrying."""
-        return self._retrying.errors
 
     def status(self) -> RunStatus:
         """May be called from any thread at any time."""
-        return current_status(self.pipeline, self._graph, self._checkpointer, self.progress())
+        return current_status(self.pipeline, self.graph, self._checkpointer, self.progress())
 
     @property
     def epoch(self) -> int | None:
@@ -359,29 +338,29 @@ class PipelineRun:
     def stall_reason(self) -> str:
         """What currently keeps rows from being stored: nodes that retry, or a checkpoint that takes unusually long;
         empty if there is nothing."""
-        if retrying := self._retrying.causes():
+        if retrying := self.retrying.causes():
             return retrying
         waiting = self._checkpointer.stalled(_STALLED_SECONDS) if self._checkpointer is not None else None
         return f"the checkpoint waits for {waiting}" if waiting else ""
 
     def rows_written(self) -> Mapping[str, int]:
         """Rows per sink that its target has acknowledged."""
-        return self._graph.rows_written()
+        return self.graph.rows_written()
 
     def summary(self) -> str:
         """The rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
-        return summary(self.pipeline, self._graph)
+        return summary(self.pipeline, self.graph)
 
     def unfinished(self) -> list[str]:
         """What a stop still waits for. May be called from any thread at any time."""
         waiting = self._checkpointer.missing() if self._checkpointer is not None else None
         parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
-        parts += [f"{node} is busy" for node in self._graph.busy_nodes()]
-        return parts or [f"{flow} is busy" for flow in self._graph.busy_flows()]
+        parts += [f"{node} is busy" for node in self.graph.busy_nodes()]
+        return parts or [f"{flow} is busy" for flow in self.graph.busy_flows()]
 
     def progress(self) -> Progress | None:
         """Progress of all bounded sources that know theirs; None if there are none."""
-        flows = self._graph.flows.values()
+        flows = self.graph.flows.values()
         sources = [flow.source for flow in flows] or self._sources.values()
         return total_progress([progress for source in sources if (progress := source.progress())])
 
@@ -389,7 +368,7 @@ class PipelineRun:
         """Record what is only known when somebody asks."""
         for measures in self._measures.values():
             measures.collect()
-        for name, batches in self._graph.queued_batches().items():
+        for name, batches in self.graph.queued_batches().items():
             self.observer.activities[name].report_queue(batches)
 
     # ── callbacks of the parts ───────────────────────────────────────────────────────────────────────────────
@@ -399,56 +378,23 @@ class PipelineRun:
         assert self._checkpointer is not None
         return self._checkpointer
 
-    def _on_failure(self, error: StreamlingError) -> None:
-        """The first failure ends the pipeline; those that it causes are only logged."""
-        if self._termination.fail(error):
-            self._termination.stopping.set()
-            self._checkpoints.stop()  # nothing is committed from here on
-            self._termination.on_finish()
-        else:
-            log.debug("after the failure: %s", error)
-
     def _on_finalized(self, epoch: int, positions: Mapping[str, Position]) -> None:
         if not self._read_only:
-            self._graph.commit(epoch, positions)
-        self._graph.notify_finalized(epoch)
+            self.graph.commit(epoch, positions)
+        self.graph.notify_finalized(epoch)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _last_checkpoint(self) -> None:
-        if self._termination.keeps_position or self._exits_fast():
+        if self._termination.keeps_position or self._termination.exits_fast(self._config, self._sources.values()):
             self._checkpoints.stop()
-            return
-        # a stop has a deadline, bounded work that has ended does not
-        budget = self._config.shutdown_budget_secs
-        wait = terminal_wait(budget) if self.stop_reason else self._config.checkpoint_timeout_sec
-        if not self._checkpoints.terminal(wait) and not self._termination.keeps_position:
-            missing = self._checkpoints.missing() or "nothing"
-            failure = StreamlingError(
-                f"the final checkpoint was not completed within {wait:g} s: waiting for {missing}; rows since the last "
-                "checkpoint will be replayed",
-                remedy="raise shutdown_budget_secs if the sink only needs more time" if self.stop_reason else None,
-            )
-            self._termination.fail(self._retrying.add_retry_cause(failure))
-
-    def _exits_fast(self) -> bool:
-        """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
-        if self.stop_reason is None or self._config.drain_policy != "fast":
-            return False
-        if any(source.always_drains for source in self._sources.values()):
-            log.warning("drain_policy 'fast' does not apply to bounded sources: draining")
-            return False
-        return True
+        else:
+            self._termination.run_last_checkpoint(self._checkpoints, self._config, self.retrying.add_retry_cause)
 
     def _close(self) -> None:
-        late, stuck = self._graph.close(self._termination.countdown(), self._on_failure)
+        late, stuck = self.graph.close(self._termination.countdown(), self.fail)
         plugins = sum(self.observer.activities[lane.node.name].is_plugin for lane in stuck)
         self.metrics.of(PIPELINE).count("shutdown_unflushed_plugin_dispatchers", plugins)
         self._deep_calls.close()
         if late or stuck:
-            busy = [*(flow.name for flow in late), *(str(lane.node) for lane in stuck)]
-            failure = StreamlingError(
-                f"still busy after shutdown_budget_secs ({self._config.shutdown_budget_secs:g} s): {', '.join(busy)}; "
-                "rows since the last checkpoint will be replayed"
-            )
-            self._termination.fail(failure)
+            self._termination.fail_busy([*(flow.name for flow in late), *(str(lane.node) for lane in stuck)])

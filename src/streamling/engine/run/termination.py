@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from streamling.engine.checkpoint.checkpointer import Checkpointer
 from streamling.engine.checkpoint.clock import Clock
+from streamling.engine.checkpoint.coordinator import terminal_wait
 from streamling.errors import StreamlingError
+from streamling.pipeline.config import AppConfig
+from streamling.plugins.sources import AnySource
+
+log = logging.getLogger(__name__)
 
 #: part of the shutdown budget that is reserved for closing the state, the metrics and Spark
 _RESERVE_SECONDS = 2.0
@@ -88,3 +96,40 @@ class Termination:
         """Returns the seconds that are left for closing the parts of the run, at least 0.1."""
         deadline = self._deadline or self._clock.now() + self._budget
         return lambda: max(0.1, deadline - self._clock.now())
+
+    def exits_fast(self, config: AppConfig, sources: Iterable[AnySource[Any]]) -> bool:
+        """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
+        if self.reason is None or config.drain_policy != "fast":
+            return False
+        if any(source.always_drains for source in sources):
+            log.warning("drain_policy 'fast' does not apply to bounded sources: draining")
+            return False
+        return True
+
+    def run_last_checkpoint(
+        self,
+        checkpoints: Checkpointer,
+        config: AppConfig,
+        add_cause: Callable[[StreamlingError], StreamlingError],
+    ) -> None:
+        """Store the last positions; a failure gets the cause that ``add_cause`` knows. A stop has a deadline, bounded
+        work that has ended does not."""
+        wait = terminal_wait(self._budget) if self.reason else config.checkpoint_timeout_sec
+        if checkpoints.terminal(wait) or self.keeps_position:
+            return
+        missing = checkpoints.missing() or "nothing"
+        failure = StreamlingError(
+            f"the final checkpoint was not completed within {wait:g} s: waiting for {missing}; rows since the last "
+            "checkpoint will be replayed",
+            remedy="raise shutdown_budget_secs if the sink only needs more time" if self.reason else None,
+        )
+        self.fail(add_cause(failure))
+
+    def fail_busy(self, parts: Sequence[str]) -> None:
+        """``parts`` have not ended in time."""
+        self.fail(
+            StreamlingError(
+                f"still busy after shutdown_budget_secs ({self._budget:g} s): {', '.join(parts)}; rows since the last "
+                "checkpoint will be replayed"
+            )
+        )

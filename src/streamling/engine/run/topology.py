@@ -172,7 +172,7 @@ class Topology:
         failure = run.failure
         if failure is not None and failure.node is not None and failure.node.name == node.name:
             return "failed", failure.with_causes
-        if (error := run.retries.get(node.name)) is not None:
+        if (error := run.retrying.errors.get(node.name)) is not None:
             return "retrying", error.with_causes
         if run.has_ended or self._has_ended(node):
             return "finished", ""

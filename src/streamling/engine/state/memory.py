@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar, LiteralString
 
-from streamling.plugins.state_backend import StateBackend, encoded
+from streamling.plugins.state_backend import SqlDatabase, StateBackend, StateStore, encoded
 
 
 class MemoryState(StateBackend):
@@ -40,3 +40,24 @@ class MemoryState(StateBackend):
 
     def close(self) -> None:
         """There is nothing to close: the entries stay readable."""
+
+
+class MemoryStateStore(StateStore[None]):
+    """State that ends with the run."""
+
+    is_durable: ClassVar[bool] = False
+
+    @property
+    def location(self) -> str:
+        return "memory, lost at the end"
+
+    def find(self) -> None:
+        return None
+
+    def open(self) -> MemoryState:
+        return MemoryState()
+
+    def database(self, prefix: str, tables: Mapping[LiteralString, LiteralString]) -> SqlDatabase:
+        from streamling.engine.state.sqlite_database import SqliteDatabase
+
+        return SqliteDatabase(None, self.application_id, prefix, tables)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 
+from streamling.engine.state.config import SqliteStateSettings
+from streamling.engine.state.ownership import lock_state
+from streamling.engine.state.sqlite_database import SqliteDatabase
 from streamling.engine.state.sqlite_file import SqliteFile
 from streamling.errors import StreamlingError
+from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.shared import SharedResources
-from streamling.plugins.state_backend import StateBackend, check_not_older, checked_identifier, encoded, offsets_in
+from streamling.plugins.state_backend import (
+    DamagedStateError,
+    StateBackend,
+    StateStore,
+    check_not_older,
+    checked_identifier,
+    encoded,
+    offsets_in,
+)
 
 _TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
@@ -20,10 +33,6 @@ _TRANSIENT: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _NOT_WRITABLE: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _ELSEWHERE: Final = "set state_backend.sqlite.database_path to another file"
-
-
-class DamagedStateError(StreamlingError):
-    """The state file is not a SQLite database, or is damaged."""
 
 
 def _remedy(error: Exception, code: int) -> str | None:
@@ -58,11 +67,6 @@ class SqliteState(StateBackend):
         except BaseException:
             self.close()
             raise
-
-    @staticmethod
-    def files(path: Path) -> list[Path]:
-        """The existing files of the database at ``path``."""
-        return [file for ending in ("", "-wal", "-shm") if (file := path.with_name(path.name + ending)).exists()]
 
     def get(self, key: str) -> Any | None:
         query = f"SELECT data FROM {self._table} WHERE namespace = ? AND key = ?"
@@ -122,3 +126,45 @@ class SqliteState(StateBackend):
                 retriable=code in _TRANSIENT,
                 remedy=_remedy(error, code),
             ) from None  # the message contains its text
+
+
+class SqliteStateStore(StateStore[SqliteStateSettings]):
+    """A state file, which one process per application uses at a time."""
+
+    @property
+    def location(self) -> str:
+        return str(self._path)
+
+    def find(self) -> SqliteState | None:
+        return self.open() if self._path.exists() else None
+
+    def open(self) -> SqliteState:
+        return SqliteState(self.application_id, self._path, table=self.settings.state_table_name, shared=self.shared)
+
+    def locked(self) -> AbstractContextManager[None]:
+        return lock_state(self._path, self.application_id)
+
+    def connection(self) -> ConnectionCheck:
+        return ConnectionCheck("SQLite file", str(self._path), self._check)
+
+    def files(self) -> Sequence[Path]:
+        names = (self._path.with_name(self._path.name + ending) for ending in ("", "-wal", "-shm"))
+        return [file for file in names if file.exists()]
+
+    def database(self, prefix: str, tables: Mapping[LiteralString, LiteralString]) -> SqliteDatabase:
+        return SqliteDatabase(self._path, self.application_id, prefix, tables)
+
+    @property
+    def _path(self) -> Path:
+        return self.settings.database_path
+
+    def _check(self) -> str:
+        if self._path.exists():
+            return self.describe_entries() or "the file will be created"
+        folder = next(parent for parent in self._path.absolute().parents if parent.exists())
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            raise StreamlingError.user(
+                f"the state file {self._path} cannot be created: {folder} is not a writable folder",
+                remedy="allow this user to write there, or set state_backend.sqlite.database_path",
+            )
+        return "the file will be created"

@@ -28,7 +28,7 @@ def _protocol(variable: str) -> Any:
     )
 
 
-class OtlpPush(Section):
+class OtlpSettings(Section):
     """Push of one kind of telemetry."""
 
     ingestion_endpoint: values.OtlpEndpoint = values.NO_ENDPOINT
@@ -39,7 +39,7 @@ class OtlpPush(Section):
         return self.ingestion_endpoint != values.NO_ENDPOINT
 
 
-class OpenTelemetryMetrics(OtlpPush):
+class OtlpMetricsSettings(OtlpSettings):
     """Push of metrics."""
 
     ingestion_endpoint: values.OtlpEndpoint = _endpoint("metrics")
@@ -59,7 +59,7 @@ class OpenTelemetryMetrics(OtlpPush):
         return values.parse_tags(self.global_tags)
 
 
-class OpenTelemetryTraces(OtlpPush):
+class OtlpTracesSettings(OtlpSettings):
     """Push of traces: one per checkpoint."""
 
     ingestion_endpoint: values.OtlpEndpoint = _endpoint("traces")
@@ -70,8 +70,8 @@ class OpenTelemetryTraces(OtlpPush):
 class TelemetryConfig(CoreConfig):
     """The settings of metrics and traces."""
 
-    open_telemetry_metrics: OpenTelemetryMetrics = Field(default=OpenTelemetryMetrics())
-    open_telemetry_traces: OpenTelemetryTraces = Field(default=OpenTelemetryTraces())
+    open_telemetry_metrics: OtlpMetricsSettings = Field(default=OtlpMetricsSettings())
+    open_telemetry_traces: OtlpTracesSettings = Field(default=OtlpTracesSettings())
     pod_name: str | None = Field(
         default=None,
         json_schema_extra={"environment": "POD_NAME"},

@@ -13,7 +13,7 @@ from streamling.network.policy import NetworkPolicy
 from streamling.observe.telemetry.catalogue import ROWS, ROWS_DELTA
 from streamling.observe.telemetry.config import TelemetryConfig
 from streamling.observe.telemetry.metrics import MetricStore, Series, SeriesKey
-from streamling.observe.telemetry.otlp_endpoint import Endpoint
+from streamling.observe.telemetry.otlp_endpoint import Collector
 from streamling.pipeline.config import AppConfig
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _SERVICE: Final = "opentelemetry.proto.collector.metrics.v1.MetricsService"
 
 
 @contextmanager
-def create_push(metrics: MetricStore, config: AppConfig, endpoint: Endpoint) -> Iterator[Push]:
+def create_push(metrics: MetricStore, config: AppConfig, endpoint: Collector) -> Iterator[Push]:
     """A function that pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     with ExitStack() as resources:

@@ -18,7 +18,7 @@ _GRPC_PORT: Final = 4317
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class Collector:
     """An OTLP receiver; messages may contain only ``shown``."""
 
     shown: str
@@ -37,7 +37,7 @@ class Endpoint:
         yield from (value for _, value in parse_qsl(urlsplit(self.url).query) if value)
 
     @classmethod
-    def of(cls, address: str, env: Mapping[str, str], signal: Signal = "metrics") -> Endpoint:
+    def of(cls, address: str, env: Mapping[str, str], signal: Signal = "metrics") -> Collector:
         parts = urlsplit(address)
         return cls(
             shown=redact_url(address),

@@ -12,7 +12,7 @@ from streamling.errors import StreamlingError
 from streamling.network.policy import NetworkPolicy
 from streamling.observe.telemetry.config import TelemetryConfig
 from streamling.observe.telemetry.otlp import packages_needed, resource_of
-from streamling.observe.telemetry.otlp_endpoint import Endpoint
+from streamling.observe.telemetry.otlp_endpoint import Collector
 from streamling.pipeline.config import AppConfig
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ PutBack = Callable[[Sequence[Span]], None]
 
 @contextmanager
 def create_trace_push(
-    take: Take, put_back: PutBack, config: AppConfig, endpoint: Endpoint
+    take: Take, put_back: PutBack, config: AppConfig, endpoint: Collector
 ) -> Iterator[Callable[[float], None]]:
     """A function that pushes all spans to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_traces

@@ -19,7 +19,7 @@ from streamling.errors import StreamlingError
 from streamling.network.http.blocking import HttpResponse, reason_of, send_request
 from streamling.network.http.errors import ResponseTooLargeError
 from streamling.network.policy import NetworkPolicy
-from streamling.observe.telemetry.otlp_endpoint import Endpoint
+from streamling.observe.telemetry.otlp_endpoint import Collector
 from streamling.redaction import excerpt
 
 _MOST_BYTES = 64 * 1024
@@ -48,7 +48,7 @@ class Service(Generic[AnswerT]):
 
 @contextmanager
 def transport(
-    endpoint: Endpoint, protocol: str, service: Service[AnswerT], network: NetworkPolicy
+    endpoint: Collector, protocol: str, service: Service[AnswerT], network: NetworkPolicy
 ) -> Iterator[Send[AnswerT]]:
     """The sender for ``endpoint`` and one of the protocols of the configuration; it connects as ``network`` allows."""
     if protocol == "grpc":
@@ -65,7 +65,9 @@ class _Http(Generic[AnswerT]):
     """Protobuf or JSON over HTTP. Uses Python's own client: occasional requests need no pool, and an attempt that hangs
     in a DNS lookup must not delay the exit, which the client of handlers and webhooks would wait for."""
 
-    def __init__(self, endpoint: Endpoint, service: Service[AnswerT], network: NetworkPolicy, *, as_json: bool) -> None:
+    def __init__(
+        self, endpoint: Collector, service: Service[AnswerT], network: NetworkPolicy, *, as_json: bool
+    ) -> None:
         self._endpoint = endpoint
         self._network = network
         self._service = service
@@ -135,7 +137,7 @@ def _with_hex_ids(value: Any) -> Any:
 
 
 @contextmanager
-def _grpc(endpoint: Endpoint, service: Service[AnswerT], network: NetworkPolicy) -> Iterator[Send[AnswerT]]:
+def _grpc(endpoint: Collector, service: Service[AnswerT], network: NetworkPolicy) -> Iterator[Send[AnswerT]]:
     import grpc
 
     target, options = endpoint.host, [("grpc.primary_user_agent", _AGENT), ("grpc.max_reconnect_backoff_ms", 10_000)]

@@ -50,9 +50,9 @@ def reporting_metrics(
         settings = config.part(TelemetryConfig).open_telemetry_metrics
         if settings.pushes:
             from streamling.observe.telemetry.otlp import create_push
-            from streamling.observe.telemetry.otlp_endpoint import Endpoint
+            from streamling.observe.telemetry.otlp_endpoint import Collector
 
-            endpoint = Endpoint.of(settings.ingestion_endpoint, env)
+            endpoint = Collector.of(settings.ingestion_endpoint, env)
             push = partial(create_push, metrics, config, endpoint)
             reporters.enter_context(Reporter(f"push metrics to {endpoint.shown}", settings.batch_interval_secs, push))
         yield

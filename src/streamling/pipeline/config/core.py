@@ -14,19 +14,20 @@ from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from streamling.pipeline.config import values
 from streamling.pipeline.config.grants import AT_MOST, FREE
 from streamling.pipeline.config.identity import LEGACY_APPLICATION_ID
-from streamling.pipeline.config.section import Section, no_effect
+from streamling.pipeline.config.section import Section, no_effect, unset_means
 
 PartT = TypeVar("PartT")
 
 
-class Plugin(Section):
+class PluginSettings(Section):
     """Plugins and their secrets: ``plugin.<name>.<key>``."""
 
     path: values.LocalPath | None = Field(default=None, description="Plugin file, or a folder of plugin files.")
     channel_capacity: int = Field(
         default=50,
         ge=1,
-        description=("Maximum number of batches queued for a plugin node. Default: the same as for other nodes."),
+        json_schema_extra=unset_means("`internal_buffer_size`"),
+        description="Maximum number of batches queued for a plugin node.",
     )
     preprocessor_ids: values.Names = Field(default=(), description="Preprocessors to run, in order.")
     preprocessor_options: values.AnyMap = Field(
@@ -44,7 +45,7 @@ class Plugin(Section):
     )
 
 
-class Spark(Section):
+class SparkSettings(Section):
     """The Spark session."""
 
     master: str = Field(default="local[*]", description="Spark master: this machine, or any cluster.")
@@ -60,7 +61,7 @@ class Spark(Section):
     )
 
 
-class SecretStore(Section):
+class SecretStoreSettings(Section):
     """The encrypted store of `streamling secret`."""
 
     path: values.LocalPath = Field(
@@ -69,7 +70,7 @@ class SecretStore(Section):
     key_file: values.LocalPath | None = Field(
         default=None,
         description="File with the key, created on first use.",
-        json_schema_extra={"shown_default": "`streamling/secrets.key` in the user's configuration folder"},
+        json_schema_extra=unset_means("`streamling/secrets.key` in the user's configuration folder"),
     )
     key: SecretStr | None = Field(
         default=None,
@@ -77,7 +78,7 @@ class SecretStore(Section):
     )
 
 
-class Network(Section):
+class NetworkSettings(Section):
     """Which systems pipelines connect to."""
 
     deny_private: bool = Field(
@@ -97,7 +98,7 @@ class Network(Section):
     )
 
 
-class LiveDataInspect(Section):
+class LiveRowsSettings(Section):
     """Rows shown per node."""
 
     records_per_topology_node: int = Field(default=15, ge=1, description="Rows kept per node.")
@@ -144,7 +145,7 @@ class CoreConfig(Section):
         default=LEGACY_APPLICATION_ID,
         min_length=1,
         description="Name of this pipeline in the state, in consumer groups and in metrics.",
-        json_schema_extra={"shown_default": ("`name` in the pipeline file, otherwise its path without the extension")},
+        json_schema_extra=unset_means("`name` in the pipeline file, otherwise its path without the extension"),
     )
     log_format: values.LogFormat = Field(
         default="text", description="Log format: text for people or JSON for machines."
@@ -162,8 +163,8 @@ class CoreConfig(Section):
     internal_buffer_size: int = Field(
         default=10,
         ge=1,
-        json_schema_extra=AT_MOST,
-        description="Maximum number of batches queued for a node; 2 unless it is set.",
+        json_schema_extra={**AT_MOST, **unset_means("`2`")},
+        description="Maximum number of batches queued for a node.",
     )
     num_records_before_stop: int | None = Field(
         default=None, ge=1, json_schema_extra=FREE, description="Stop after this many rows."
@@ -218,7 +219,7 @@ class CoreConfig(Section):
         description="Keep rows of all nodes for the admin API, also while nobody watches them; otherwise only rows "
         "that are in Python anyway.",
     )
-    live_data_inspect: LiveDataInspect = Field(default=LiveDataInspect())
+    live_data_inspect: LiveRowsSettings = Field(default=LiveRowsSettings())
     admin_api_enabled: bool = Field(default=True, description="Serve the admin API while a pipeline runs.")
     admin_api_host: str = Field(default="127.0.0.1", description="Address the admin API listens on.")
     admin_api_port: int = Field(
@@ -236,15 +237,15 @@ class CoreConfig(Section):
         default={},
         description="Value of `${secret:NAME}` in pipeline files, by name; takes precedence over the secret store.",
     )
-    secret_store: SecretStore = Field(default=SecretStore())
-    spark: Spark = Field(default=Spark())
-    network: Network = Field(default=Network())
+    secret_store: SecretStoreSettings = Field(default=SecretStoreSettings())
+    spark: SparkSettings = Field(default=SparkSettings())
+    network: NetworkSettings = Field(default=NetworkSettings())
     cache_dir: values.LocalPath = Field(
         default_factory=lambda: default_cache_dir(os.environ),
         description="Folder for start-up archives and downloaded Spark connectors.",
-        json_schema_extra={"shown_default": "the user's cache folder + `/streamling`"},
+        json_schema_extra=unset_means("the user's cache folder + `/streamling`"),
     )
-    plugin: Plugin = Field(default=Plugin())
+    plugin: PluginSettings = Field(default=PluginSettings())
 
     test_settings: TestSettings = Field(default=TestSettings())
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from streamling.pipeline.config import schema
-from streamling.pipeline.config.core import Plugin
+from streamling.pipeline.config.core import PluginSettings
 from streamling.pipeline.config.origin import Reading, SettingValue
 from streamling.pipeline.config.section import Section
 from streamling.pipeline.document.suggest import closest
@@ -49,7 +49,7 @@ def _set(
     name = schema.aliases(model).get(name, name)
     info = fields.get(name)
     if info is None:
-        if model is Plugin and len(parts) >= _PLUGIN_SECRET:
+        if model is PluginSettings and len(parts) >= _PLUGIN_SECRET:
             reading.values[(*path, "secrets", name, "__".join(rest).lower())] = setting_value
             return True
         return False

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.config import schema
-from streamling.pipeline.config.core import Plugin
+from streamling.pipeline.config.core import PluginSettings
 from streamling.pipeline.config.origin import Reading, SettingValue
 from streamling.pipeline.config.section import Section
 from streamling.pipeline.document.loader import Document, load_yaml
@@ -60,7 +60,7 @@ class _FileReader:
             at = (*path, written)
             if name in fields:
                 self._field(fields[name], value, (*path, name), at)
-            elif model is Plugin and isinstance(value, dict):
+            elif model is PluginSettings and isinstance(value, dict):
                 self._map(value, (*path, "secrets", name), at)
             else:
                 known = [".".join((*path, each)) for each in fields]

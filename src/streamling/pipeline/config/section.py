@@ -16,6 +16,12 @@ def no_effect(why: str) -> dict[str, Any]:
     return {"no_effect": why}
 
 
+def unset_means(shown: str) -> dict[str, Any]:
+    """Documents what applies until a setting is set, if that is not its default; a default is also the limit for the
+    pipelines of a server."""
+    return {"shown_default": shown}
+
+
 class Section(BaseModel):
     """Base class of all sections: immutable, never prints a secret."""
 

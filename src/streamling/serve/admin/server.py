@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from streamling.engine.run.observed import ObservedRun
     from streamling.engine.run.run import PipelineRun
+    from streamling.serve.admin.routes import Preview
 
 log = logging.getLogger(__name__)
 
@@ -45,17 +46,17 @@ class AdminServer:
         self,
         observe: Callable[[], ObservedRun],
         config: AppConfig,
-        config_name: str | None,
+        previews: Callable[[], Preview] | None,
         file: str,
         logs: LogBook,
         *,
         bounded: bool,
     ) -> None:
-        """``bounded``: the run ends by itself."""
+        """``previews`` returns what starts a preview of ``file``; ``bounded``: the run ends by itself."""
         self._bounded = bounded
         self._observe = observe
         self._config = config
-        self._config_name = config_name
+        self._previews = previews
         self._file = file
         self._logs = logs
         self._first_rows = threading.Event()
@@ -94,10 +95,9 @@ class AdminServer:
 
     def _answer(self, listening: socket.socket) -> None:
         from streamling.serve.admin.application import create_application
-        from streamling.serve.admin.file_previews import FilePreviews
 
         host, port = listening.getsockname()[:2]
-        preview = partial(FilePreviews(self._config, self._config_name).open_file, self._file)
+        preview = None if self._previews is None else self._previews()
         observed = self._observe()
         self._server = create_server(create_application(observed, self._config, self._logs, preview))
         if self._ended.is_set():
@@ -168,13 +168,14 @@ def _observed(run: PipelineRun, session: SparkSession, config: AppConfig) -> Obs
 
 @contextmanager
 def admin_server(
-    run: PipelineRun, session: SparkSession, config: AppConfig, config_name: str | None = None
+    run: PipelineRun, session: SparkSession, config: AppConfig, previews: Callable[[], Preview] | None = None
 ) -> Iterator[AdminServer]:
-    """The server of ``run`` while the block runs, unless the configuration turns it off."""
+    """The server of ``run`` while the block runs, unless the configuration turns it off. ``previews`` returns what
+    starts a preview of the pipeline's file; it is called when the server has started."""
     logs = LogBook()
     logging.getLogger("streamling").addHandler(logs)
     observe = partial(_observed, run, session, config)
-    server = AdminServer(observe, config, config_name, run.pipeline.file, logs, bounded=run.bounded)
+    server = AdminServer(observe, config, previews, run.pipeline.file, logs, bounded=run.bounded)
     if config.admin_api_enabled:
         server.start_soon()
     try:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamling.errors import StreamlingError
-from streamling.spark.jvm.class_path import PATH_SETTINGS, class_path
+from streamling.spark.jvm.class_path import OWN_JAR, PATH_SETTINGS, class_path
 from streamling.spark.jvm.command import JvmCommand, jvm_command
 from streamling.spark.jvm.jars import fetched_spark_packages, spark_package_jars
 from streamling.spark.jvm.java import find_java
@@ -210,6 +210,6 @@ def _key(command: JvmCommand) -> str:
         except OSError:
             digest.update(f"{path}|missing\n".encode())
     digest.update("\n".join((command.java.version, *command.flags)).encode())
-    for file in _TRAINING:
+    for file in (OWN_JAR, *_TRAINING):  # an installer may give both of two builds of the jar the same time
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]

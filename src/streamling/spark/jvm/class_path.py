@@ -1,4 +1,5 @@
-"""The class path of the Spark JVM: Spark's jars without those that no pipeline uses, Spark packages, the user's jars.
+"""The class path of the Spark JVM: Spark's jars without those that no pipeline uses, our own jar, Spark packages, the
+user's jars.
 
 The JVM searches every jar for missing classes, and a session loads the extensions of every jar that has some: MLlib's
 alone took a fifth of the start-up time.
@@ -11,14 +12,15 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Final
 
 from streamling.errors import StreamlingError
 
 #: settings that change the class path, and with it the archive
 PATH_SETTINGS = ("spark.jars", "spark.driver.extraClassPath", "spark.sql.catalogImplementation")
 
-#: how the name of the jar with our own classes begins
-OWN_CLASSES = "streamling"
+#: our own classes, compiled when the package is built (``java/hatch_build.py``)
+OWN_JAR: Final = Path(__file__).with_name("streamling.jar")
 
 #: machine learning, graphs, the Spark Connect server, the shell; a plugin that needs one lists it in ``spark.jars``
 _UNREACHED = re.compile(
@@ -36,14 +38,17 @@ _MANIFEST = "META-INF/MANIFEST.MF"
 
 
 def class_path(conf: Mapping[str, str], package_jars: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """The user's jars come first, so that they take precedence."""
+    """The user's jars come first, so that they take precedence; ours replace a class of Kafka's client
+    (`DefaultHostResolver`)."""
+    if not OWN_JAR.is_file():
+        raise StreamlingError("streamling's Java classes are missing", remedy="reinstall streamling with pip")
     hive = conf.get("spark.sql.catalogImplementation") == "hive"
-    ours = (
+    spark = (
         jar
         for jar in spark_jars(spark_home())
         if not _UNREACHED.match(jar.name) and (hive or not _HIVE.match(jar.name))
     )
-    return (*_extra_jars(conf), *ours, *package_jars)
+    return (*_extra_jars(conf), *spark, OWN_JAR, *package_jars)
 
 
 def spark_home() -> Path:

@@ -48,11 +48,6 @@ class Artifact:
         classifier = f"-{self.classifier}" if self.classifier else ""
         return f"{self.name}-{self.revision}{classifier}.{self.extension}"
 
-    def is_at(self, path: Path) -> bool:
-        """Whether ``path`` holds this artifact, judged by its size; the checksum was verified when it was
-        downloaded."""
-        return path.is_file() and self.size in (0, path.stat().st_size)
-
 
 def download(
     artifacts: Sequence[Artifact],

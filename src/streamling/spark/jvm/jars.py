@@ -1,14 +1,13 @@
 """Spark packages that do not come with PySpark: downloaded once, checked against a lock file, kept in the cache.
 
-Our own classes (`java_classes.py`) belong to the package that needs them: they are on the class path of every JVM,
-part of the start-up archive, and sent to executors like the other jars.
+They are on the class path of every JVM, part of the start-up archive, and sent to executors.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from logging import getLogger
 from pathlib import Path
@@ -18,7 +17,6 @@ from streamling.builtins import Builtin, builtins
 from streamling.errors import StreamlingError
 from streamling.spark.jvm.ivy import Artifact, ReportProgress, download, sha256
 from streamling.spark.jvm.java import Java
-from streamling.spark.jvm.java_classes import classes_jar, compile_classes
 
 _log = getLogger("streamling.connectors")
 
@@ -51,12 +49,6 @@ def _lock_of(builtin: Builtin) -> dict[str, list[dict[str, Any]]]:
     return dict(sorted(lock.items()))
 
 
-@cache
-def _with_classes() -> frozenset[str]:
-    """The packages that need our own classes."""
-    return frozenset(builtin.java_package for builtin in builtins() if builtin.java_package)
-
-
 def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
     """Packages whose jars are in the cache. Every JVM gets them, needed or not: so one start-up archive is valid for
     all pipelines, and the JVM can start before the pipeline file is parsed."""
@@ -66,12 +58,6 @@ def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
 
 def spark_package_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
     """The paths of the jars of these packages, downloaded or not."""
-    classes = [classes_jar(_folder(cache_dir))] if spark_packages & _with_classes() else []
-    # ours come first: they replace a class of Kafka's client (`DefaultHostResolver`)
-    return [*classes, *_downloads(cache_dir, spark_packages)]
-
-
-def _downloads(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
     return [_folder(cache_dir) / jar.file_name for jar in locked_jars(spark_packages)] if spark_packages else []
 
 
@@ -81,7 +67,7 @@ def _folder(cache_dir: Path) -> Path:
 
 def damaged_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
     """Jars in the cache whose content differs from the lock file."""
-    jars = zip(_downloads(cache_dir, spark_packages), locked_jars(spark_packages), strict=True)
+    jars = zip(spark_package_jars(cache_dir, spark_packages), locked_jars(spark_packages), strict=True)
     return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
 
 
@@ -93,29 +79,39 @@ def fetch_spark_packages(
     ivy_settings: Path | None = None,
     progress: ReportProgress = lambda doing, done: None,
 ) -> list[Path]:
-    """The jars of these packages; those missing in the cache are downloaded by the Ivy inside Spark, or compiled.
+    """The jars of these packages; those missing in the cache are downloaded.
 
     ``ivy_settings`` is the user's own Ivy settings file, for a mirror or a company's repository.
     """
-    jars = zip(locked_jars(spark_packages), _downloads(cache_dir, spark_packages), strict=True)
-    missing = [jar for jar, path in jars if not path.is_file()]
+    artifacts = locked_jars(spark_packages)
+    return fetch_artifacts(artifacts, _folder(cache_dir), java=java, ivy_settings=ivy_settings, progress=progress)
+
+
+def fetch_artifacts(
+    artifacts: Sequence[Artifact],
+    folder: Path,
+    *,
+    java: Java,
+    what: str = "Spark connector",
+    ivy_settings: Path | None = None,
+    progress: ReportProgress = lambda doing, done: None,
+) -> list[Path]:
+    """The files of ``artifacts`` in ``folder``; missing ones are downloaded by the Ivy inside Spark."""
+    missing = [artifact for artifact in artifacts if not (folder / artifact.file_name).is_file()]
     if missing:
-        _log.info("downloading %s; this happens once", ", ".join(jar.file_name for jar in missing))
-        folder = _folder(cache_dir)
+        _log.info("downloading %s; this happens once", ", ".join(artifact.file_name for artifact in missing))
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as new:
             progress("downloading the Spark connectors", 0.0)
             download(
                 missing,
                 Path(new),
-                what="Spark connector",
+                what=what,
                 remedy=_REMEDY,
                 java=java,
                 settings=ivy_settings,
                 progress=progress,
             )
-            for jar in missing:
-                (Path(new) / jar.file_name).replace(folder / jar.file_name)
-    if spark_packages & _with_classes():
-        compile_classes(_folder(cache_dir), java, class_path=_downloads(cache_dir, _with_classes()))
-    return spark_package_jars(cache_dir, spark_packages)
+            for artifact in missing:
+                (Path(new) / artifact.file_name).replace(folder / artifact.file_name)
+    return [folder / artifact.file_name for artifact in artifacts]

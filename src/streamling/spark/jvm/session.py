@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.errors import StreamlingError
 from streamling.spark.jvm.archive import Archive, build_in_background
-from streamling.spark.jvm.class_path import class_path, unsigned
+from streamling.spark.jvm.class_path import OWN_JAR, class_path, unsigned
 from streamling.spark.jvm.cluster import application_rejected_error, check_master
 from streamling.spark.jvm.command import jvm_command
 from streamling.spark.jvm.connections import hold_connections_once
@@ -51,7 +51,7 @@ class _Order:
     spark_packages: frozenset[str]
     timings: Timings
     record: bool
-    #: jars of the Spark packages, which executors need too
+    #: our own jar and those of the Spark packages, which executors need too
     jars: tuple[Path, ...] = ()
 
 
@@ -118,7 +118,7 @@ class SparkRuntime:
             scratch.remove()
             raise
         order.timings.mark("JVM launched")
-        return cls(jvm, scratch, archive, replace(order, jars=tuple(jars)))
+        return cls(jvm, scratch, archive, replace(order, jars=(OWN_JAR, *jars)))
 
     def session(self) -> SparkSession:
         """Wait for the session. Raises a `StreamlingError` if Spark could not start."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from streamling.sql.comparisons import compared, fit_together
-from streamling.sql.inference import group_type, type_of, unified
-from streamling.sql.library.declaration import Args, Function, Rewrite, call, fill
-from streamling.sql.text_coercion import as_compared, as_results
+from streamling.sql.coercion import as_compared, as_results
+from streamling.sql.decimals import compared, fit_together
+from streamling.sql.fragments import Args, call, fill, type_of
+from streamling.sql.inference import group_type, unified
+from streamling.sql.library.declaration import Function, Rewrite
 
 _ORDER = {"least": "<=", "greatest": ">="}
 

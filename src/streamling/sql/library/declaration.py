@@ -6,27 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from string import Formatter
 
 import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql.catalog import KERNEL_PREFIX
-from streamling.sql.depth import MAX_CHARACTERS
-from streamling.sql.inference import type_of
-from streamling.sql.literals import widen
-from streamling.sql.printing import spark_sql
-
-Args = list[exp.Expr]
-
-
-class UnsupportedSql(Exception):
-    """Raised by a rewrite for invalid arguments; message and remedy."""
-
-    def __init__(self, message: str, remedy: str | None = None) -> None:
-        super().__init__(message)
-        self.remedy = remedy
-
+from streamling.sql.fragments import Args, fill, type_of, widen
 
 #: inspects the arguments; None: they belong to Spark's function of the same name
 Rewrite = Callable[[Args], exp.Expr | None]
@@ -126,54 +111,6 @@ class Function:
 
     def _kind(self, place: int) -> str:
         return self.kinds[min(place, len(self.kinds) - 1)]
-
-
-def call(name: str, *args: exp.Expr) -> exp.Expr:
-    return exp.Anonymous(this=name, expressions=list(args))
-
-
-def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Expr:
-    """A template filled with the arguments as Spark SQL. ``{{`` is a brace."""
-    spelled = [_spelled(arg) for arg in args]
-    parts = []
-    for literal, place, _, _ in Formatter().parse(template):
-        parts.append(literal)
-        if place is not None:
-            parts.append(", ".join(spelled) if place == "*" else spelled[int(place)])
-    if sum(map(len, parts)) > MAX_CHARACTERS:
-        remedy = "compute parts of it in a subquery, or in an earlier sql transform"
-        raise UnsupportedSql("the expression is nested too deeply and becomes too long for Spark", remedy)
-    filled = exp.Var(this="".join(parts))
-    if type_ is not None:
-        filled.meta["arrow"] = type_
-    return filled
-
-
-#: needs no parentheses in any expression; everything else does
-_ATOMS = (
-    exp.Column,
-    exp.Literal,
-    exp.Null,
-    exp.Boolean,
-    exp.Paren,
-    exp.Anonymous,
-    exp.Cast,
-    exp.Case,
-    exp.Array,
-    exp.Lambda,
-    exp.DataType,
-)
-
-
-def _spelled(arg: exp.Expr) -> str:
-    text = spark_sql(arg)
-    is_word = isinstance(arg, exp.Var) and text.isidentifier()
-    return text if is_word or isinstance(arg, _ATOMS) else f"({text})"
-
-
-def literal_text(arg: exp.Expr) -> str | None:
-    """The value of a text literal."""
-    return arg.name if isinstance(arg, exp.Literal) and arg.is_string else None
 
 
 def like(place: int) -> TypeRule:

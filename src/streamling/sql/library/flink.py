@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.library.declaration import Args, Function, UnsupportedSql, fill, literal_text
+from streamling.sql.fragments import Args, UnsupportedSql, fill, literal_text
+from streamling.sql.library.declaration import Function
 
 _TEXT, _LONG, _TEXTS = pa.string(), pa.int64(), pa.list_(pa.string())
 _PARTS = ("HOST", "PATH", "QUERY", "REF", "PROTOCOL", "FILE", "AUTHORITY", "USERINFO")

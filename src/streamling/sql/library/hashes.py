@@ -7,7 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.library.declaration import Args, Function, Kernel, UnsupportedSql, fill, literal_text
+from streamling.sql.fragments import Args, UnsupportedSql, fill, literal_text
+from streamling.sql.library.declaration import Function, Kernel
 
 _TEXT, _BYTES = pa.string(), pa.binary()
 _SHA = ("sha224", "sha256", "sha384", "sha512")

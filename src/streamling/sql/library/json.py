@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, Kernel, Rewrite, UnsupportedSql, fill, literal_text
+from streamling.sql.fragments import Args, UnsupportedSql, fill, literal_text, type_of
+from streamling.sql.library.declaration import Function, Kernel, Rewrite
 
 _TEXT, _BOOL = pa.string(), pa.bool_()
 _EMBED = Kernel("json_text.embedded", "string")
@@ -86,7 +86,7 @@ def _word(arg: exp.Expr, allowed: tuple[str, ...], what: str) -> exp.Expr:
 
 def _path(arg: exp.Expr) -> exp.Expr:
     """A literal path is checked now."""
-    from streamling.sql.kernels.json_steps import steps
+    from streamling.sql.kernels.json_path import steps
 
     written = literal_text(arg)
     if written is not None and steps(written) is None:

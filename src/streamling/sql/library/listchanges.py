@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Rewrite, fill, like, literal_text
+from streamling.sql.fragments import Args, fill, literal_text, type_of
+from streamling.sql.library.declaration import Rewrite, like
 from streamling.sql.library.lists import array_function
 
 _NONE = "slice({0}, 1, 0)"

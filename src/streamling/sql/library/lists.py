@@ -5,8 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.inference import common, type_of
-from streamling.sql.library.declaration import Args, Function, Implementation, TypeRule, element_of, fill
+from streamling.sql.fragments import Args, fill, type_of
+from streamling.sql.inference import common
+from streamling.sql.library.declaration import Function, Implementation, TypeRule, element_of
 
 _BOOL, _LONG, _TEXT = pa.bool_(), pa.int64(), pa.string()
 _PLACED = "transform({0}, (__e, __i) -> if(__e <=> {1}, CAST(__i + 1 AS BIGINT), NULL))"

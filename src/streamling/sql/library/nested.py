@@ -6,8 +6,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import typenames
-from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, call, fill, like, literal_text
+from streamling.sql.fragments import Args, UnsupportedSql, call, fill, literal_text, type_of
+from streamling.sql.library.declaration import Function, Rewrite, like
 
 _TEXT = pa.string()
 

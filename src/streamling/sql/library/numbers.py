@@ -8,8 +8,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import decimals
-from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, fill, like
+from streamling.sql.fragments import Args, UnsupportedSql, fill, type_of
+from streamling.sql.library.declaration import Function, Rewrite, like
 
 _DOUBLE, _BOOL, _LONG = pa.float64(), pa.bool_(), pa.int64()
 

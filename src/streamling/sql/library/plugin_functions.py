@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -10,29 +10,16 @@ import pyarrow as pa
 from streamling.errors import StreamlingError
 from streamling.spark.python_errors import from_executor_error, to_executor_error
 from streamling.spark.sql_text import type_sql
-from streamling.sql.library.declaration import Args, Function, Kernel, fill
+from streamling.sql.fragments import Args, fill
+from streamling.sql.library.declaration import Function, Kernel
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from streamling.sql.user_functions import SqlFunction
 
 
 def declared(functions: Mapping[str, type[SqlFunction]]) -> Mapping[str, Function]:
     """By name, for the compiler."""
     return {name: _declared(name, function) for name, function in functions.items()}
-
-
-def register(spark: SparkSession, texts: Iterable[str], functions: Mapping[str, type[SqlFunction]]) -> None:
-    """Register the functions that ``texts`` (Spark SQL) call with the session."""
-    from streamling.spark.pickling import send_by_value
-    from streamling.sql.kernels.registration import register_function
-
-    joined = "\n".join(texts)
-    for name, function in functions.items():
-        if f"{_kernel(name).spark_name}(" in joined:
-            send_by_value(function)
-            register_function(spark, _kernel(name).spark_name, _checked(name, function()), _spark(function.return_type))
 
 
 def translate_error(error: Exception, functions: Mapping[str, type[SqlFunction]]) -> StreamlingError | None:
@@ -43,33 +30,33 @@ def translate_error(error: Exception, functions: Mapping[str, type[SqlFunction]]
 def _declared(name: str, function: type[SqlFunction]) -> Function:
     def build(args: Args) -> Any:
         casts = ", ".join(
-            f"CAST({{{place}}} AS {_spark(type_)})" for place, type_ in enumerate(function.argument_types)
+            f"CAST({{{place}}} AS {spark_type(type_)})" for place, type_ in enumerate(function.argument_types)
         )
-        return fill(f"{_kernel(name).spark_name}({casts})", args)
+        return fill(f"{kernel(name).spark_name}({casts})", args)
 
     kinds = " ".join(str(type_).replace(" ", "") for type_ in function.argument_types)
     summary = (function.__doc__ or "").strip().partition("\n")[0]
-    return Function(name, kinds, build, summary, "", function.return_type, uses=(_kernel(name),))
+    return Function(name, kinds, build, summary, "", function.return_type, uses=(kernel(name),))
 
 
-def _kernel(name: str) -> Kernel:
+def kernel(name: str) -> Kernel:
     return Kernel(f"own.{name}", "")
 
 
-def _spark(type_: pa.DataType) -> str:
+def spark_type(type_: pa.DataType) -> str:
     from streamling.types.spark import to_spark_type
 
     return type_sql(to_spark_type(type_))
 
 
-def _checked(name: str, function: SqlFunction) -> Any:
+def checked(name: str, function: SqlFunction) -> Any:
     def call(*arguments: pa.Array) -> pa.Array:
         try:
-            return checked(*arguments)
+            return check(*arguments)
         except Exception as error:
             raise to_executor_error(error, f"{name}()", f"{name}()") from None
 
-    def checked(*arguments: pa.Array) -> pa.Array:
+    def check(*arguments: pa.Array) -> pa.Array:
         result = function.call(*arguments)
         if not isinstance(result, pa.Array) or result.type != function.return_type:
             found = result.type if isinstance(result, pa.Array) else type(result).__name__

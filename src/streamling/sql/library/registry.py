@@ -22,8 +22,8 @@ FAMILIES: dict[str, str] = {
     "hashes": "Hashes and encodings",
     "json": "JSON",
     "flink": "Text, as in Flink",
-    "original": "Lists and identifiers of the Rust implementation",
-    "wide": "Wide integers and decimals",
+    "rust": "Lists and identifiers of the Rust implementation",
+    "wide_numbers": "Wide integers and decimals",
 }
 
 

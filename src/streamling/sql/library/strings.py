@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.casts_to_text import as_text, is_binary
-from streamling.sql.inference import type_of
-from streamling.sql.library.declaration import Args, Function, Rewrite, call, fill
+from streamling.sql.casts import as_text, is_binary
+from streamling.sql.fragments import Args, call, fill, type_of
+from streamling.sql.library.declaration import Function, Rewrite
 
 _TEXT, _INT, _BOOL = pa.string(), pa.int32(), pa.bool_()
 

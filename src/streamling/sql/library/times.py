@@ -5,12 +5,23 @@ from __future__ import annotations
 import pyarrow as pa
 from sqlglot import exp
 
-from streamling.sql.casts_from_text import from_text
-from streamling.sql.dateformats import java_format
-from streamling.sql.inference import TIMESTAMP_UTC, type_of
-from streamling.sql.library import epochs
-from streamling.sql.library.declaration import Args, Function, Rewrite, UnsupportedSql, call, fill, literal_text
-from streamling.sql.time_casts import TIME_OF_DAY
+from streamling.sql.casts import TIME_OF_DAY, from_text
+from streamling.sql.fragments import Args, UnsupportedSql, call, fill, literal_text, type_of
+from streamling.sql.inference import TIMESTAMP_UTC
+from streamling.sql.library.declaration import Function, Rewrite
+from streamling.sql.library.time_conversions import (
+    MICROS,
+    MILLIS,
+    NANOS,
+    SECONDS,
+    Unit,
+    day_from_number,
+    is_number,
+    moment_from_number,
+    moment_from_seconds,
+    spark_format,
+    whole_number,
+)
 
 _NTZ, _DATE, _TIME, _LONG = pa.timestamp("us"), pa.date32(), pa.time64("us"), pa.int64()
 _PARTS = {
@@ -102,7 +113,7 @@ def _format(arg: exp.Expr) -> exp.Expr:
     written = literal_text(arg)
     if written is None:
         return arg
-    spelled = java_format(written)
+    spelled = spark_format(written)
     if spelled is None:
         raise UnsupportedSql(f"the format '{written}' contains an unknown code", "such as '%Y-%m-%d %H:%M:%S'")
     return exp.Literal.string(spelled)
@@ -130,8 +141,8 @@ def _first_of(function: str, args: Args) -> exp.Expr:
 
 def _to_date(args: Args) -> exp.Expr:
     """Numbers are days."""
-    if epochs.is_number(args[0]):
-        return epochs.day("to_date", args[0])
+    if is_number(args[0]):
+        return day_from_number("to_date", args[0])
     if len(args) > 1:
         return _first_of("to_date", args)
     return from_text(args[0], "DATE", _DATE) or fill("CAST({0} AS DATE)", args)
@@ -145,13 +156,13 @@ def _to_time(args: Args) -> exp.Expr:
     return from_text(args[0], "TIME(6)", _TIME) or fill("CAST({0} AS TIME(6))", args)
 
 
-def _to_timestamp(name: str, unit: epochs.Unit | None = None, step: int = 1) -> Rewrite:
+def _to_timestamp(name: str, unit: Unit | None = None, step: int = 1) -> Rewrite:
     """Numbers are whole units since 1970, or seconds with a fraction. Text is parsed. Times are
     truncated (towards 1970) to ``step`` microseconds. The result has no zone."""
 
     def rewrite(args: Args) -> exp.Expr:
-        if epochs.is_number(args[0]):
-            return epochs.moment(name, args[0], unit) if unit else epochs.precise_moment(name, args[0])
+        if is_number(args[0]):
+            return moment_from_number(name, args[0], unit) if unit else moment_from_seconds(name, args[0])
         read = _moment(args[0]) if len(args) == 1 else _first_of("to_timestamp", args)
         cut = f"timestamp_micros(unix_micros(CAST({{0}} AS TIMESTAMP_LTZ)) DIV {step} * {step})" if step > 1 else "{0}"
         return fill(f"CAST({cut} AS TIMESTAMP_NTZ)", [read])
@@ -160,14 +171,14 @@ def _to_timestamp(name: str, unit: epochs.Unit | None = None, step: int = 1) -> 
 
 
 def _from_unixtime(args: Args) -> exp.Expr:
-    if epochs.is_number(args[0]):
-        return epochs.moment("from_unixtime", args[0], epochs.SECONDS)
+    if is_number(args[0]):
+        return moment_from_number("from_unixtime", args[0], SECONDS)
     return fill("CAST(timestamp_seconds({0}) AS TIMESTAMP_NTZ)", args)
 
 
 def _to_unixtime(args: Args) -> exp.Expr:
-    if epochs.is_number(args[0]):
-        return epochs.whole("to_unixtime", args[0])
+    if is_number(args[0]):
+        return whole_number("to_unixtime", args[0])
     moment = _moment(args[0]) if len(args) == 1 else _first_of("to_timestamp", args)
     return fill("(unix_micros(CAST({0} AS TIMESTAMP_LTZ)) DIV 1000000)", [moment])
 
@@ -317,7 +328,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_micros",
         "moment format*",
-        _to_timestamp("to_timestamp_micros", epochs.MICROS),
+        _to_timestamp("to_timestamp_micros", MICROS),
         _READ.format("microseconds"),
         "to_timestamp_micros(1000000) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,
@@ -325,7 +336,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_millis",
         "moment format*",
-        _to_timestamp("to_timestamp_millis", epochs.MILLIS, 1000),
+        _to_timestamp("to_timestamp_millis", MILLIS, 1000),
         _READ.format("milliseconds"),
         "to_timestamp_millis(1000) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,
@@ -333,7 +344,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_nanos",
         "moment format*",
-        _to_timestamp("to_timestamp_nanos", epochs.NANOS),
+        _to_timestamp("to_timestamp_nanos", NANOS),
         _READ.format("nanoseconds"),
         "to_timestamp_nanos(1000000000) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,
@@ -341,7 +352,7 @@ FUNCTIONS = (
     Function(
         "to_timestamp_seconds",
         "moment format*",
-        _to_timestamp("to_timestamp_seconds", epochs.SECONDS, 1000000),
+        _to_timestamp("to_timestamp_seconds", SECONDS, 1000000),
         _READ.format("seconds"),
         "to_timestamp_seconds(1) = TIMESTAMP '1970-01-01 00:00:01'",
         _NTZ,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.probe import postgres_connection
 from streamling.plugins.connections import ConnectionCheck
 from streamling.transforms.dynamic_table.cache import CachedStore
 from streamling.transforms.dynamic_table.config import DynamicTableConfig
-from streamling.transforms.dynamic_table.store import MemoryStore, ReadOnlyStore, Store
+from streamling.transforms.dynamic_table.store import MemoryStore, ReadOnlyStore, TableStore
 
 if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
     from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 
 
-def create_store(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+def create_store(context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
     """Create the store, without connecting it."""
     if context.options.backend_type == "InMemory":
         return MemoryStore()
@@ -31,12 +31,12 @@ def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Seq
     return (postgres_connection(_server(context)),)
 
 
-def _server(context: NodeContext[DynamicTableTransformOptions]) -> Server:
+def _server(context: NodeContext[DynamicTableTransformOptions]) -> PostgresServer:
     settings = context.config.part(DynamicTableConfig).dynamic_table_backend
-    return Server.of(settings.postgres, "dynamic_table_backend.postgres", context.network)
+    return PostgresServer.of(settings.postgres, "dynamic_table_backend.postgres", context.network)
 
 
-def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> Store:
+def _postgres(context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
     from streamling.connectors.postgres.dynamic_table import PostgresStore
     from streamling.connectors.postgres.dynamic_table_layout import DynamicTableLayout
 

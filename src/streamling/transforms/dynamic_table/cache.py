@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Collection, Iterable, Set
 from typing import Any, Final, Protocol
 
-from streamling.transforms.dynamic_table.store import Store
+from streamling.transforms.dynamic_table.store import TableStore
 
 #: if finding the newest time takes longer, it is probably a full table scan
 _SLOW: Final = 0.2
 
 
-class TimestampedStore(Store, Protocol):
+class TimestampedStore(TableStore, Protocol):
     """A store whose entries have a time of writing."""
 
     def load(self) -> tuple[Iterable[str], Any]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Set
 from typing import Protocol
 
 
-class Store(Protocol):
+class TableStore(Protocol):
     """A set of texts. Thread-safe."""
 
     #: whether added values outlive the process
@@ -59,7 +59,7 @@ class ReadOnlyStore:
 
     durable = False
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: TableStore) -> None:
         self._store = store
         self._added = MemoryStore()
 

@@ -20,6 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+from streamling.spark.java import java_class
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
@@ -37,8 +39,8 @@ class StringSet:
     """A growing set. Not thread-safe."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = _Spark(spark)
-        self._room = self._spark.heap // _HEAP_SHARE
+        self._spark = spark
+        self._room = java_class(spark._jvm, "java.lang.Runtime").getRuntime().maxMemory() // _HEAP_SHARE
         self._parts: list[_Part] = []
         #: there is no room for all texts, so the set cannot be used any more
         self.full = False
@@ -54,7 +56,9 @@ class StringSet:
         if sum(part.size for part in self._parts) + len(table) > self._room:
             self.full, self._parts = True, []
             return
-        self._parts.append(_Part(added, len(table), mask, self._spark.array(table)))
+        jsc: Any = self._spark._jsc
+        java_table = java_class(self._spark._jvm, "streamling.plan.TextTable")(jsc.sc(), table, mask)
+        self._parts.append(_Part(added, len(table), java_table))
 
     def lookup_expression(self) -> Callable[[Column], Column]:
         """Return an expression for whether a column of texts is in the current set; NULL for NULL."""
@@ -63,78 +67,21 @@ class StringSet:
         parts = tuple(self._parts)
         if not parts:
             return lambda value: f.when(value.isNotNull(), f.lit(False))
-        return lambda value: reduce(or_, (self._contains(part, value) for part in parts))
-
-    def _contains(self, part: _Part, value: Column) -> Column:
-        from pyspark.sql import functions as f
-
-        slot = f.xxhash64(value).bitwiseAND(f.lit(part.mask)).cast("int")
-        marked = f.concat(self._spark.begin, value, self._spark.end)
-        return f.contains(self._spark.element(part.array, slot), marked)
+        return lambda value: reduce(or_, (part.contains(value) for part in parts))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Some of the texts, and Spark's expression for their hash table."""
+    """Some of the texts, and their hash table in the JVM (`TextTable.java`)."""
 
     texts: pa.Array
     size: int
-    mask: int
-    array: Any
+    table: Any
 
-
-class _Spark:
-    """The internal parts of Spark that are needed, each looked up once."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        from py4j.java_gateway import JavaClass
-
-        sql, unsafe = "org.apache.spark.sql", "org.apache.spark.unsafe"
-        client = spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
-        jsc: Any = spark._jsc
-
-        def java(name: str) -> Any:
-            # through spark._jvm each part of a name costs a round trip
-            return JavaClass(name, client)
-
-        self._context = jsc.sc()
-        self._tag = java("scala.reflect.ClassTag").apply
-        self._seq = java("org.apache.spark.api.python.PythonUtils").toSeq
-        self._utils = java(f"{sql}.classic.ExpressionUtils")
-        self._literal = java(f"{sql}.catalyst.expressions.Literal").create
-        self._invoke = java(f"{sql}.catalyst.expressions.objects.Invoke")
-        self._array = java(f"{sql}.catalyst.expressions.UnsafeArrayData")
-        self._first_byte = java(f"{unsafe}.Platform").BYTE_ARRAY_OFFSET
-        self._string = java(f"{sql}.types.DataTypes").StringType
-        object_type, class_ = java(f"{sql}.types.ObjectType"), java("java.lang.Class").forName
-        self._array_type = object_type(class_(f"{sql}.catalyst.expressions.UnsafeArrayData"))
-        self._broadcast_type = object_type(class_("org.apache.spark.broadcast.Broadcast"))
-        text = java(f"{unsafe}.types.UTF8String").fromBytes
-        self.begin, self.end = (
-            self._column(self._literal(text(bytearray(mark)), self._string)) for mark in (_BEGIN, _END)
-        )
-        self.heap: int = java("java.lang.Runtime").getRuntime().maxMemory()
-
-    def array(self, content: bytes) -> Any:
-        """Return ``broadcast.value()`` of an array of texts: every executor fetches it once."""
-        array = self._array()
-        array.pointTo(bytearray(content), self._first_byte, len(content))
-        broadcast = self._context.broadcast(array, self._tag(array.getClass()))
-        return self._call(self._literal(broadcast, self._broadcast_type), "value", self._array_type)
-
-    def element(self, array: Any, number: Column) -> Column:
-        """Return ``array.getUTF8String(number)``, a call in the code that Spark generates."""
-        argument = self._utils.expression(number._jc)
-        return self._column(self._call(array, "getUTF8String", self._string, argument))
-
-    def _call(self, target: Any, method: str, type_: Any, *arguments: Any) -> Any:
-        # last arguments: NULL gives NULL, there are no other NULLs, the result is deterministic
-        return self._invoke(target, method, type_, self._seq(arguments), self._seq(()), True, False, True)
-
-    def _column(self, expression: Any) -> Column:
+    def contains(self, value: Column) -> Column:
         from pyspark.sql import Column
 
-        return Column(self._utils.column(expression))
+        return Column(self.table.contains(value._jc))
 
 
 def hash_table(texts: pa.Array) -> tuple[bytes, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import pyarrow as pa
@@ -12,21 +13,18 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.errors import StreamlingError
 from streamling.pipeline.document.scalars import BadValueError, ProgramText
-from streamling.pipeline.options import TransformOptions
+from streamling.pipeline.options import SqlOptions, TransformOptions
 from streamling.plugins.connections import ConnectionCheck
 from streamling.plugins.side_outputs import LookupTable
 from streamling.spark.sql_text import quoted
-from streamling.sql.compiler import compile_sql
-from streamling.sql.dialect import parse
-from streamling.sql.plan import ROW, Column, Filter, Project, Read
+from streamling.sql.frames import SparkStatement
+from streamling.sql.plan import ROW, Filter, Project, Read
 from streamling.sql.problems import InvalidSql, SqlProblem
-from streamling.sql.references import mention_of, node_names
-from streamling.sql.source_text import SourceText
+from streamling.sql.statement import Statement
 from streamling.transforms.dynamic_table.appends import PendingAppends
 from streamling.transforms.dynamic_table.backends import create_store, table_connections
 from streamling.transforms.dynamic_table.contains import EARLIER, check, first_appearances
-from streamling.transforms.sql.statement import Statement
-from streamling.transforms.sql.transform import known_type
+from streamling.transforms.sql.transform import known_columns
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ Backend = Annotated[
 ]
 
 
-class DynamicTableTransformOptions(TransformOptions):
+class DynamicTableTransformOptions(SqlOptions, TransformOptions):
     """A look-up table for `dynamic_table_check(name, value)`."""
 
     emits_rows: ClassVar[bool] = False
@@ -95,11 +93,9 @@ class DynamicTableTransformOptions(TransformOptions):
         "the existing rows.",
     )
 
-    def upstreams(self) -> Sequence[str]:
-        return () if self.sql is None else node_names(parse(self.sql))
-
-    def mention_of(self, upstream: str) -> tuple[str, int]:
-        return "sql", mention_of(upstream, self.sql) if self.sql else 0
+    @cached_property
+    def statement(self) -> Statement | None:
+        return None if self.sql is None else Statement(self.sql)
 
 
 class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
@@ -114,7 +110,6 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         #: all values of the table, for Spark; created on first use
         self._string_set: StringSet | None = None
         self._set_lock = threading.Lock()
-        self._statement = Statement(context.name, self.options.sql or "", keep_row=True)
         #: state key of an epoch's values until they are in the table
         self._key = f"dynamic_table:{context.name}"
 
@@ -128,6 +123,11 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     def blocks_until_filled(self) -> bool:
         return self.options.wait_for_table
 
+    @cached_property
+    def _statement(self) -> SparkStatement:
+        assert self.options.statement is not None, "without `sql`, the table is filled from outside"
+        return SparkStatement(self.context.name, self.options.statement, keep_row=True)
+
     # ── filling ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
@@ -137,7 +137,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
                 self.context.name,
             )
         _, schema = super().static_check(inputs)
-        return [] if self.options.sql is None else check_query(self.options.sql, inputs), schema
+        return check_query(self.options, inputs), schema
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
         """Return the value and the number of each row that appends one."""
@@ -149,7 +149,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         return frame.select(*(quoted(name) for name in (value, ROW) if name in frame.columns))
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
-        return self._statement.translate_error(error)
+        return None if self.options.sql is None else self._statement.translate_error(error)
 
     def before_emit(self, rows: pa.Table, after: int) -> None:
         whole = rows.combine_chunks()
@@ -218,20 +218,17 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
         ]
 
 
-def check_query(sql: str, inputs: Mapping[str, pa.Schema | None]) -> list[SqlProblem]:
+def check_query(options: DynamicTableTransformOptions, inputs: Mapping[str, pa.Schema | None]) -> Sequence[SqlProblem]:
     """Return the problems of the query that fills a table."""
-    text = SourceText(sql)
-    columns = {
-        name: None if schema is None else [Column(field.name, known_type(field)) for field in schema]
-        for name, schema in inputs.items()
-    }
     try:
-        compiled = compile_sql(sql, columns)
+        if (statement := options.statement) is None:
+            return []
+        compiled = statement.compile(known_columns(inputs))
     except InvalidSql as error:
-        return list(error.problems)
+        return error.problems
     if compiled.problems:
-        return list(compiled.problems)
-    query, plan = parse(sql), compiled.plan
+        return compiled.problems
+    query, text, plan = statement.query, statement.text, compiled.plan
     plan = plan.child if isinstance(plan, Project) and not plan.explodes else plan
     plan = plan.child if isinstance(plan, Filter) else plan
     if not isinstance(plan, Read):

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from streamling.errors import StreamlingError
-from streamling.transforms.script import nested, wide
+from streamling.transforms.script import nested
 from streamling.transforms.script import timestamps as moments
 from streamling.transforms.script.encoded_columns import (
     EncodedInput,
@@ -38,7 +38,13 @@ from streamling.transforms.script.encoded_columns import (
     decode_each,
     join_texts,
 )
-from streamling.transforms.script.numbers import decimals_of, integers_of
+from streamling.transforms.script.numbers import (
+    decimals_of,
+    integers_of,
+    wide_decimals_of,
+    wide_integers_of,
+    wide_texts_of,
+)
 from streamling.types.spark import sql_type
 from streamling.types.wide.layout import Layout, WideInteger, is_wide, layout_of
 
@@ -72,9 +78,9 @@ def codec_for(field: pa.Field) -> Codec:
 
 def _wide(layout: Layout, logical: pa.DataType) -> Codec:
     if isinstance(logical, WideInteger):
-        return Codec(is_wide, "int", "int", partial(wide.texts_of, layout), partial(wide.integers_of, layout))
-    decode = partial(wide.decimals_of, layout, logical)
-    return Codec(is_wide, "decimal", "decimal", partial(wide.texts_of, layout), decode)
+        return Codec(is_wide, "int", "int", partial(wide_texts_of, layout), partial(wide_integers_of, layout))
+    decode = partial(wide_decimals_of, layout, logical)
+    return Codec(is_wide, "decimal", "decimal", partial(wide_texts_of, layout), decode)
 
 
 # ── into the sandbox ─────────────────────────────────────────────────────────────────────────────────────────

@@ -9,10 +9,10 @@ from pydantic import Field
 from streamling.pipeline.config import values
 from streamling.pipeline.config.core import CoreConfig
 from streamling.pipeline.config.grants import AT_MOST, FREE
-from streamling.pipeline.config.section import Section
+from streamling.pipeline.config.section import Section, unset_means
 
 
-class WasmScript(Section):
+class ScriptSettings(Section):
     """Settings of the script transform."""
 
     engine: Literal["quickjs", "v8"] = Field(
@@ -28,8 +28,8 @@ class WasmScript(Section):
     parallelism: int = Field(
         default=4,
         ge=1,
-        json_schema_extra=AT_MOST,
-        description="Default of `parallelism` in script nodes; one unless it is set.",
+        json_schema_extra={**AT_MOST, **unset_means("`1`")},
+        description="Default of `parallelism` in script nodes.",
     )
     batch_size: int = Field(
         default=0, ge=0, json_schema_extra=FREE, description="Default of `batch_size` in script nodes."
@@ -39,4 +39,4 @@ class WasmScript(Section):
 class ScriptConfig(CoreConfig):
     """Settings that script transforms add to the configuration."""
 
-    wasm_script: WasmScript = Field(default=WasmScript())
+    wasm_script: ScriptSettings = Field(default=ScriptSettings())

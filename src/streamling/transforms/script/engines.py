@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from streamling.transforms.script.config import WasmScript
+from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.engine import Engine, Limits
 
 
-def limits_of(config: WasmScript) -> Limits:
+def limits_of(config: ScriptSettings) -> Limits:
     return Limits(config.memory_limit_mb << 20, config.timeout_sec)
 
 
-def engine_for(config: WasmScript) -> Engine:
+def engine_for(config: ScriptSettings) -> Engine:
     """Return the configured engine. Engines are expensive to import, so each is imported when it is used."""
     limits = limits_of(config)
     if config.engine == "v8":

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from streamling.errors import StreamlingError
 from streamling.spark.local_frames import to_arrow
-from streamling.sql.lookups import FUNCTION
 from streamling.sql.plan import ROW, LookupColumns, TableLookup, keeps_rows_apart
+from streamling.sql.references import LOOKUP_FUNCTION, match
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -187,11 +187,9 @@ def _one(column: pa.ChunkedArray) -> pa.Array:
 
 def _named(tables: Mapping[str, LookupTable[Any]], name: str) -> LookupTable[Any]:
     """Return the table with this name in SQL."""
-    from streamling.sql.references import match
-
     declared = match(name, tables)
     if declared is None:
-        raise StreamlingError.user(f"{FUNCTION}() names '{name}', but there is no such dynamic table")
+        raise StreamlingError.user(f"{LOOKUP_FUNCTION}() names '{name}', but there is no such dynamic table")
     return tables[declared]
 
 
@@ -207,8 +205,8 @@ def _types(frame: DataFrame, check: LookupColumns) -> list[DataType]:
     for type_, lookup in zip(types, check.table_lookups, strict=True):
         if not _is_text(type_):
             raise StreamlingError.user(
-                f"{FUNCTION}('{lookup.table}', …) accepts text or a list of texts, not {type_.simpleString()}",
-                remedy=f"cast it: {FUNCTION}('{lookup.table}', CAST(value AS TEXT))",
+                f"{LOOKUP_FUNCTION}('{lookup.table}', …) accepts text or a list of texts, not {type_.simpleString()}",
+                remedy=f"cast it: {LOOKUP_FUNCTION}('{lookup.table}', CAST(value AS TEXT))",
             )
     return types
 

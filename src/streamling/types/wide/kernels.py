@@ -2,7 +2,7 @@
 
 Every kernel takes the names of its types as last arguments. Spark evaluates kernels for all rows, even those that a
 CASE excludes, so they never raise. If there is no result they return bytes that start with `FAILED` and the reason;
-`streamling.sql.wide.calls` raises it as an error in the JVM, for the rows that are used.
+`streamling.sql.library.wide_numbers` raises it as an error in the JVM, for the rows that are used.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamling.types.json import json_texts
-from streamling.types.names import arrow_type
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY, arrow_type
 from streamling.types.wide.layout import FAILED, Layout, layout_of, to_integers, to_texts
 
 
@@ -215,7 +214,7 @@ def _without_failures(values: pa.Array, layout: Layout) -> pa.Array:
 def json_text(values: pa.Array, names: pa.Array) -> pa.Array:
     if not len(values):
         return pa.array([], pa.string())
-    field = pa.field("value", values.type, metadata={LOGICAL: names[0].as_py()})
+    field = pa.field("value", values.type, metadata={TYPE_KEY: names[0].as_py()})
     return pa.array(json_texts(values, field), pa.string())
 
 

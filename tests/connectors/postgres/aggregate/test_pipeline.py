@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
-from streamling.dev.contracts.harness import NoSpark, wait_for_end
+from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.run.run import PipelineRun
@@ -27,6 +26,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.testing import SinkContract
 from tests.connectors.postgres.aggregate.driver import FIELDS, Aggregate, Row, transfers
+from tests.harness.pipelines import eventually, finish
 
 pytestmark = pytest.mark.services
 
@@ -87,7 +87,7 @@ def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval:
     started = PipelineRun(pipeline, config=config, registry=registry, state=place.state)
     started.analyse(NoSpark())  # type: ignore[arg-type]
     started.start()
-    wait_for_end(started)
+    finish(started)
 
 
 @pytest.mark.parametrize(("checkpoint_interval", "delivered_twice"), [(0.05, 0), (60, 3)])
@@ -128,10 +128,7 @@ def test_an_instance_that_starts_while_another_writes_waits_for_it(
 def wait_until_locked(place: Aggregate) -> None:
     """Wait until a transaction waits for the landing table."""
     waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = %s::regclass"
-    deadline = time.monotonic() + 60
-    while not place.execute(waiting, place.log):
-        assert time.monotonic() < deadline, "nobody waits for the landing table"
-        time.sleep(0.01)
+    eventually(lambda: place.execute(waiting, place.log), 60, "nobody waits for the landing table")
 
 
 def test_rows_that_cannot_be_aggregated_go_to_the_dead_letter_sink(place: Aggregate) -> None:

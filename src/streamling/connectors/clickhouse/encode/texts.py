@@ -10,8 +10,7 @@ import pyarrow.compute as pc
 from streamling.connectors.clickhouse.encode.values import Encode, UnwritableValue, check_between, first_where, shown
 from streamling.connectors.clickhouse.type_text import ClickHouseType, EnumValue
 from streamling.types.json import json_texts
-from streamling.types.names import arrow_type_name
-from streamling.types.spark import LOGICAL
+from streamling.types.names import TYPE_KEY, arrow_type_name
 from streamling.types.wide.layout import contains_wide, layout_of, to_texts
 
 _UUID: Final = "^[0-9A-Fa-f]{8}-?([0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12}$"
@@ -71,7 +70,7 @@ def _string_encoder(logical: pa.DataType) -> Encode:
     if _is_bytes(logical):
         return _plain
     if pa.types.is_nested(logical) and not pa.types.is_union(logical):
-        metadata = {LOGICAL: arrow_type_name(logical)} if contains_wide(logical) else None
+        metadata = {TYPE_KEY: arrow_type_name(logical)} if contains_wide(logical) else None
         return lambda column: _json(column, metadata)
     return _any_text
 

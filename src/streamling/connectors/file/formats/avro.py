@@ -11,7 +11,7 @@ from typing import IO, Any
 import pyarrow as pa
 
 from streamling.connectors.file.formats.parquet import check_readable, find_type_mismatch
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.errors import StreamlingError
 from streamling.types.avro import decimal_of, is_decimal
 
@@ -63,13 +63,13 @@ class Header:
         return _MAGIC + _long(len(entries)) + texts + _long(0) + self.sync
 
 
-def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
+def take_sample(stream: IO[bytes], path: str, limit: int) -> FileSample | None:
     """Return the columns of the writer schema; ``limit`` is ignored."""
     schema = read_header(stream, path).schema
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise StreamlingError.user(f"'{path}' contains Avro values that are not records", remedy="write records")
     try:
-        return Sample(_fields(schema, path))
+        return FileSample(_fields(schema, path))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, pa.ArrowException) as error:
         raise _invalid_avro(path, error) from error
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from streamling.connectors.file.formats import text_types as text
 from streamling.connectors.file.formats.csv_boundaries import row_end
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.connectors.file.storage import decompress
 from streamling.connectors.file.values import out_of_range, parse_texts
 from streamling.errors import StreamlingError
@@ -32,7 +32,7 @@ _TRUE, _FALSE = (["true", "True", "TRUE"], ["false", "False", "FALSE"])
 csv.field_size_limit(1 << 30)  # the default of 128 KiB applies to all readers of this process
 
 
-def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
+def take_sample(stream: IO[bytes], path: str, limit: int) -> FileSample | None:
     """Return columns and types of the first ``limit`` bytes; None if the file is empty."""
     head = _whole_rows(decompress(stream, path), limit)
     names = _header(head, path)
@@ -46,7 +46,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample | None:
     columns = dict(zip(names, table.columns, strict=True))
     kinds = {name: _type_of(column) for name, column in columns.items()}
     with_nulls = frozenset(name for name, column in columns.items() if column.null_count)
-    return Sample([pa.field(name, kind) for name, kind in kinds.items()], with_nulls)
+    return FileSample([pa.field(name, kind) for name, kind in kinds.items()], with_nulls)
 
 
 def _type_of(column: pa.ChunkedArray) -> pa.DataType:

@@ -15,7 +15,7 @@ from typing import IO, Any, Final
 import pyarrow as pa
 
 from streamling.connectors.file.formats import text_types as text
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.connectors.file.storage import decompress
 from streamling.connectors.file.values import nested, parse_texts
 from streamling.errors import StreamlingError
@@ -40,7 +40,7 @@ class InvalidValue(pa.ArrowInvalid):  # type: ignore[misc]
 # ── columns ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | None:
+def take_sample(stream: IO[bytes], path: str, limit: int | None) -> FileSample | None:
     """Return columns and types of the first ``limit`` bytes; None if there is no row."""
     merged: dict[str, pa.DataType] = {}
     counts: dict[str, int] = {}
@@ -58,7 +58,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int | None) -> Sample | Non
     if not count:
         return None
     with_nulls = frozenset(name for name, filled in counts.items() if filled < count)
-    return Sample([pa.field(name, kind) for name, kind in merged.items()], with_nulls)
+    return FileSample([pa.field(name, kind) for name, kind in merged.items()], with_nulls)
 
 
 def type_of(value: Any) -> pa.DataType:

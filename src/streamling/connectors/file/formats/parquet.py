@@ -10,7 +10,7 @@ from typing import IO, Any, Final
 
 import pyarrow as pa
 
-from streamling.connectors.file.formats.sample import Sample
+from streamling.connectors.file.formats.sample import FileSample
 from streamling.errors import StreamlingError
 from streamling.types.names import readable
 from streamling.types.spark import physical_type
@@ -23,7 +23,7 @@ _UUID: Final = "arrow.uuid"
 _TOO_MANY_DIGITS: Final = re.compile(r"Decimal precision out of range .*: (\d+)")
 
 
-def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
+def take_sample(stream: IO[bytes], path: str, limit: int) -> FileSample:
     """Return the columns of the footer; ``limit`` is ignored."""
     from pyarrow import parquet
 
@@ -46,7 +46,7 @@ def take_sample(stream: IO[bytes], path: str, limit: int) -> Sample:
     if len(stored) < len(schema):
         raise StreamlingError.user(f"'{path}' has two columns with the same name", remedy="rename one of them")
     fields = [pa.field(field.name, _source_type(field, path, field.name in int96)) for field in schema]
-    return Sample(fields, _with_nulls(footer), stored, int96)
+    return FileSample(fields, _with_nulls(footer), stored, int96)
 
 
 def find_schema_mismatch(
@@ -118,7 +118,7 @@ class Conversion(Enum):
     ARROW = "arrow"
 
 
-def conversion_of(name: str, sample: Sample, type_: pa.DataType) -> Conversion:
+def conversion_of(name: str, sample: FileSample, type_: pa.DataType) -> Conversion:
     """Return how column ``name`` of the file behind ``sample`` is converted to its type in the source."""
     stored = sample.stored[name]
     if pa.types.is_null(stored):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True)
-class Sample:
+class FileSample:
     #: columns in types of the source
     fields: list[pa.Field]
     #: columns in which a null was found

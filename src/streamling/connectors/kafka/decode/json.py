@@ -22,8 +22,7 @@ from streamling.connectors.kafka.decode.tombstones import plain_key
 from streamling.errors import StreamlingError
 from streamling.pipeline.typenames import parse_type
 from streamling.spark.sql_text import literal
-from streamling.sql.library.wide import PARSE
-from streamling.sql.wide.calls import call, checked
+from streamling.sql.library.wide_numbers import PARSE, call, checked
 from streamling.types.wide.layout import layout_of
 
 if TYPE_CHECKING:

@@ -1,8 +1,4 @@
-"""Decodes JSON messages to columns, in the JVM, with our own classes (``spark/java``).
-
-Spark's generated code calls them with the bytes of a message, and they return a Spark row, without any conversion. A
-Java UDF would convert each value to another object and back.
-"""
+"""Decodes JSON messages to columns, in the JVM (`JsonDecoder.java`)."""
 
 from __future__ import annotations
 
@@ -11,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
+from streamling.spark.java import java_class
 from streamling.types.wide.layout import layout_of
 
 if TYPE_CHECKING:
@@ -27,39 +24,22 @@ _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 6}
 def decode_message(value: Column, fields: Sequence[pa.Field]) -> Column:
     """Return a struct of `PROBLEM`, `DETAIL` and a field for each column (`field_name`) over the bytes of a message;
     null for null. Numbers wider than Spark's are text."""
-    return _call("streamling.JsonDecoder", value, fields)
+    return _decode("JsonDecoder", value, fields)
 
 
 def decode_key(text: Column, fields: Sequence[pa.Field]) -> Column:
     """The same for the text of a message key, with the columns of the primary key in order. Columns that the key lacks
     are null."""
-    return _call("streamling.KeyDecoder", text, fields)
+    return _decode("KeyDecoder", text, fields)
 
 
-def _call(decoder_class: str, argument: Column, fields: Sequence[pa.Field]) -> Column:
-    from py4j.java_gateway import JavaClass
+def _decode(decoder: str, content: Column, fields: Sequence[pa.Field]) -> Column:
     from pyspark.sql import Column
     from pyspark.sql.utils import get_active_spark_context
 
-    client: Any = get_active_spark_context()._gateway._gateway_client  # type: ignore[union-attr]
-
-    def java(name: str) -> Any:
-        return JavaClass(name, client)
-
-    expressions = "org.apache.spark.sql.catalyst.expressions"
-    decoder = java(decoder_class)([field.name for field in fields], [_type_name(field.type) for field in fields])
-    utils = java("org.apache.spark.sql.classic.ExpressionUtils")
-    seq = java("org.apache.spark.api.python.PythonUtils").toSeq
-    target = java(f"{expressions}.Literal").create(
-        decoder, java("org.apache.spark.sql.types.ObjectType")(decoder.getClass())
-    )
-    row_type = java("org.apache.spark.sql.types.DataType").fromJson(_row_type(fields).json())
-    # Only NULL gives NULL. Not deterministic: otherwise Spark would copy the call into the filters above it and decode
-    # each message twice.
-    call = java(f"{expressions}.objects.Invoke")(
-        target, "decode", row_type, seq([utils.expression(argument._jc)]), seq([]), True, False, False
-    )
-    return Column(utils.column(call))
+    names, types = [field.name for field in fields], [_type_name(field.type) for field in fields]
+    decoders = java_class(get_active_spark_context()._jvm, f"streamling.json.{decoder}")
+    return Column(decoders.column(content._jc, names, types, _row_type(fields).json()))
 
 
 def field_name(number: int) -> str:

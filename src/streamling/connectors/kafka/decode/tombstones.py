@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from streamling.connectors.kafka.decode.invalid_messages import MESSAGE, TOMBSTONE, TOMBSTONE_KEY, OnInvalid, RejectRule
 from streamling.connectors.kafka.decode.json_decoder import decode_key, field_name
-from streamling.sql.library.wide import PARSE
-from streamling.sql.wide.calls import call, checked
+from streamling.sql.library.wide_numbers import PARSE, call, checked
 from streamling.types.avro import bytes_of_decimal, is_decimal, with_all_digits
 from streamling.types.wide.layout import SPARK_DIGITS, layout_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.connectors.kafka.encode.avro_scalars import (
-    LOGICAL,
+    LOGICAL_TYPES,
     ColumnType,
     EncodedField,
     TypeMismatch,
@@ -158,7 +158,7 @@ class _SchemaMatcher:
         }
         if schema["type"] in nested:
             return nested[schema["type"]](schema, kind)
-        logical = LOGICAL.get((schema["type"], schema.get("logicalType", "")))
+        logical = LOGICAL_TYPES.get((schema["type"], schema.get("logicalType", "")))
         return logical(schema, kind) if logical else plain(schema["type"], kind)
 
     def _union(self, schema: list[Any], kind: ColumnType) -> EncodedField:

@@ -145,7 +145,7 @@ def _timestamp(schema: dict[str, Any], kind: ColumnType) -> EncodedField:
 
 
 #: by Avro type and logical type
-LOGICAL: dict[tuple[str, str], Callable[[dict[str, Any], ColumnType], EncodedField]] = {
+LOGICAL_TYPES: dict[tuple[str, str], Callable[[dict[str, Any], ColumnType], EncodedField]] = {
     ("bytes", "decimal"): _decimal,
     ("string", "uuid"): _uuid,
     ("int", "date"): _date,

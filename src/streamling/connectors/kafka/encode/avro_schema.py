@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.errors import StreamlingError
+from streamling.types.names import TYPE_KEY
 from streamling.types.row_kind import OP_COLUMN
-from streamling.types.spark import LOGICAL, logical_type
+from streamling.types.spark import logical_type
 from streamling.types.wide.layout import I256, U256, WideDecimal
 
 #: Arrow types without parameters
@@ -21,8 +22,8 @@ _PLAIN: dict[pa.DataType, Any] = {
     **dict.fromkeys((pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()), "int"),
     **dict.fromkeys((pa.int64(), pa.uint32()), "long"),
     pa.uint64(): {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 0},
-    U256: {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 0, LOGICAL: "u256"},
-    I256: {"type": "bytes", "logicalType": "decimal", "precision": 77, "scale": 0, LOGICAL: "i256"},
+    U256: {"type": "bytes", "logicalType": "decimal", "precision": 78, "scale": 0, TYPE_KEY: "u256"},
+    I256: {"type": "bytes", "logicalType": "decimal", "precision": 77, "scale": 0, TYPE_KEY: "i256"},
     **dict.fromkeys((pa.float16(), pa.float32()), "float"),
     pa.float64(): "double",
     **dict.fromkeys((pa.string(), pa.large_string(), pa.string_view()), "string"),

@@ -9,8 +9,7 @@ from itertools import groupby
 import pyarrow as pa
 
 from streamling.spark.sql_text import literal, quoted
-from streamling.sql.library.wide import JSON
-from streamling.sql.wide.calls import call
+from streamling.sql.library.wide_numbers import JSON, call
 from streamling.types.spark import logical_type
 from streamling.types.wide.layout import contains_wide
 

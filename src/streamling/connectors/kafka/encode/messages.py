@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamling.spark.sql_text import literal, quoted
-from streamling.sql.library.wide import JSON, TEXT
-from streamling.sql.wide.calls import call
+from streamling.sql.library.wide_numbers import JSON, TEXT, call
 from streamling.types.row_kind import OP_COLUMN
 from streamling.types.spark import logical_type
 from streamling.types.wide.layout import contains_wide, is_wide

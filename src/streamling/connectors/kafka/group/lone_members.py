@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamling.errors import StreamlingError
+from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,9 +57,8 @@ class LoneMembers:
     """Polls all members. Thread-safe."""
 
     def __init__(self, spark: SparkSession) -> None:
-        jvm: Any = spark._jvm
         #: polls all idle members in one call
-        self._polls = jvm.streamling.LoneMembers()
+        self._polls = java_class(spark._jvm, "streamling.kafka.LoneMembers")()
         self._changed = threading.Condition(threading.RLock())
         self._numbers = itertools.count()
         #: time of the next call, a number that breaks ties, the member and the context of its pipeline

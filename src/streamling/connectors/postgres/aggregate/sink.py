@@ -18,7 +18,7 @@ from streamling.connectors.postgres.aggregate.landing import (
     finalized_runs,
 )
 from streamling.connectors.postgres.aggregate.trigger import EPOCH_COLUMN, AggregateObjects
-from streamling.connectors.postgres.connection import Server
+from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.input_columns import PostgresColumns
 from streamling.connectors.postgres.probe import postgres_connection
 from streamling.connectors.postgres.table import TableColumn, TableName, check_names, prepare_table
@@ -117,7 +117,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
     def connections(
         cls, context: NodeContext[PostgresAggregateSinkOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return (postgres_connection(Server.of_sink(context.config, context.name)),)
+        return (postgres_connection(PostgresServer.of_sink(context.config, context.name)),)
 
     def labels(self) -> Mapping[str, str]:
         return {"table": self.options.agg_table}

@@ -1,0 +1,1 @@
+"""Draws pipelines for `plan --graph`."""

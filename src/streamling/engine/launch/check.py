@@ -1,0 +1,52 @@
+"""Checks a pipeline without running it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from streamling.engine.launch.launcher import Launcher
+from streamling.engine.launch.spark import OwnSpark, start_spark
+from streamling.engine.planning.connection_checks import ConnectionResult, NodeConnection, check_connections
+from streamling.plugins.connections import ExternalPosition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class PipelineCheck(AbstractContextManager["PipelineCheck"]):
+    """One pipeline and the checks that are possible before it runs. Spark is started by the first one that needs it,
+    and stopped at the end of the block."""
+
+    def __init__(self, launcher: Launcher, file: str | None, *, debug: bool) -> None:
+        """Parse ``file``, or the file of the configuration; raises its errors."""
+        pipeline = launcher.pipeline(file)
+        #: with the name of the pipeline
+        self.launcher = launcher.named_after(pipeline)
+        self.run = self.launcher.run(pipeline)
+        config = self.launcher.config
+        self._spark = OwnSpark(partial(start_spark, config, master="local[1]", quick=True, debug=debug))
+
+    def session(self) -> SparkSession:
+        """The session, in which nothing runs in parallel."""
+        return self._spark.started(self.run.operator_classes.spark_packages).session()
+
+    def connections(self) -> list[ConnectionResult]:
+        """The result of each connection check: of the state, and of all nodes."""
+        state = self.launcher.state_store.connection()
+        own = [] if state is None else [NodeConnection("(state)", state)]
+        return check_connections([*own, *self.run.operator_classes.connections(self.session)], self.session)
+
+    def external_positions(self, node: str | None) -> list[ExternalPosition]:
+        """What the nodes, or only ``node``, store outside of the state."""
+        return self.run.operator_classes.external_positions(self.session, node)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._spark.stop()
