@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
+from tests.harness.endpoint import echo, endpoint
 
 pytestmark = pytest.mark.spark
 
@@ -25,6 +30,24 @@ def arrow_memory(spark) -> int:
     return int(spark._jvm.org.apache.spark.sql.util.ArrowUtils.rootAllocator().getAllocatedMemory())
 
 
+@contextmanager
+def peak_of_arrow_memory(spark) -> Iterator[list[int]]:
+    """How much more was allocated at once inside the block than before it."""
+    before, peak, has_ended = arrow_memory(spark), [0], threading.Event()
+
+    def sample() -> None:
+        while not has_ended.wait(0.005):
+            peak[0] = max(peak[0], arrow_memory(spark) - before)
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
+    try:
+        yield peak
+    finally:
+        has_ended.set()
+        sampler.join()
+
+
 def next_job(spark) -> int:
     """The number of the next Spark job."""
     return int(spark.sparkContext._jsc.sc().dagScheduler().nextJobId())
@@ -45,3 +68,42 @@ def test_sql_below_small_batches_needs_no_job(bench, spark):
     assert next_job(spark) == before
     assert bench.ids("all") == list(range(50))
     assert bench.ids("even") == list(range(0, 50, 2))
+
+
+#: what makes many small batches of one batch of the source, and the SQL below
+SMALL_BATCHES = {
+    "plugin": """
+  small: {type: double, from: numbers, primary_key: id, batch_size: 1}
+  named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
+    "script": """
+  small: {type: script, from: numbers, primary_key: id, batch_size: 1, language: js, script: "row => row"}
+  named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
+    "handler": """
+  small: {type: handler, from: numbers, primary_key: id, url: "URL", one_row_per_request: true}
+  named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
+    "dynamic table": """
+  seen: {type: dynamic_table, backend_type: InMemory, backend_entity_name: seen, sql: "SELECT name AS value FROM small"}
+  small: {type: double, from: numbers, primary_key: id, batch_size: 1}
+  named:
+    {type: sql, primary_key: id,
+     sql: "SELECT id, upper(name) AS label FROM small WHERE NOT dynamic_table_check('seen', name)"}""",
+    "dead letters": """
+  small:
+    {type: script, from: numbers, primary_key: id, batch_size: 1, language: js, errors: {to: rejected},
+     script: "row => { if (row.id % 2) throw new Error('odd'); return row }"}
+  named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
+}
+
+
+@pytest.mark.parametrize("kind", SMALL_BATCHES)
+def test_memory_is_bounded_whatever_makes_small_batches(bench, spark, kind):
+    rejected = "  rejected: {type: blackhole}" if kind == "dead letters" else ""
+    sources = "sources:\n  numbers: {type: numbers, rows: 300, batch: 300, primary_key: id}\n"
+    with endpoint(echo) as server:
+        transforms = f"transforms:{SMALL_BATCHES[kind].replace('URL', server.url)}\n"
+        text = f"{sources}{transforms}sinks:\n  all: {{type: ledger, from: named}}\n{rejected}\n"
+        with peak_of_arrow_memory(spark) as peak:
+            bench.run(text)
+    assert bench.ids("all") == list(range(0, 300, 2 if kind == "dead letters" else 1))
+    # without release, each of the 300 keeps about 130 KB
+    assert peak[0] < 16 << 20

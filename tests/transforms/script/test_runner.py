@@ -218,6 +218,38 @@ function process(row) {
     assert [runner.run(batch).to_pylist() for _ in range(3)] == [[{"n": 4}]] * 3
 
 
+def test_every_batch_gets_other_random_numbers(scripts):
+    batch = pa.RecordBatch.from_pylist([{"n": 0.0}] * 3)
+    runner = scripts.runner("() => ({ n: Math.random() })", batch.schema, batch.schema)
+    found = [row["n"] for _ in range(20) for row in runner.run(batch).to_pylist()]
+    assert len(set(found)) == 60
+    assert all(0 <= number < 1 for number in found)
+    assert 0.3 < sum(found) / 60 < 0.7
+
+
+def test_a_script_may_replace_the_random_numbers(scripts):
+    batch = pa.RecordBatch.from_pylist([{"n": 0.0}])
+    runner = scripts.runner("Math.random = () => 0.5; () => ({ n: Math.random() })", batch.schema, batch.schema)
+    assert [runner.run(batch).to_pylist() for _ in range(3)] == [[{"n": 0.5}]] * 3
+
+
+def test_memory_that_a_batch_has_used_is_free_for_the_next(scripts):
+    batch = pa.RecordBatch.from_pylist([{"n": 0}])
+    script = "const kept = []; row => { for (let i = 0; i < 3e5; i++) kept.push([i]); return { n: kept.length } }"
+    runner = scripts.runner(script, batch.schema, batch.schema)
+    assert [runner.run(batch).to_pylist() for _ in range(4)] == [[{"n": 300_000}]] * 4
+
+
+def test_the_batch_after_an_error_is_not_affected(scripts):
+    batches = [pa.RecordBatch.from_pylist([{"n": n}]) for n in (1, 2, 3)]
+    script = "let calls = 0; row => { calls++; if (row.n === 2) throw new Error('two'); return { n: calls } }"
+    runner = scripts.runner(script, batches[0].schema, batches[0].schema)
+    assert runner.run(batches[0]).to_pylist() == [{"n": 1}]
+    with pytest.raises(StreamlingError, match="two"):
+        runner.run(batches[1])
+    assert runner.run(batches[2]).to_pylist() == [{"n": 1}]
+
+
 def test_rows_of_one_batch_share_what_the_script_keeps(scripts):
     rows = [{"n": 0}] * 12_000
     assert scripts.rows("let n = 0; function process() { return { n: ++n } }", rows)[-1] == {"n": 12_000}

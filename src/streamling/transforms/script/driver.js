@@ -36,6 +36,21 @@
     if (!Reflect.deleteProperty(globalThis, name)) try { globalThis[name] = undefined; } catch {}
   }
 
+  // ── random numbers: the engine's until there is a seed, then xoshiro128** ──────────────────────────────────
+  const { random } = Math, { imul } = Math, parseInt = N.parseInt;
+  let a = 0, b = 0, c = 0, e = 0, isSeeded = false;
+  const next = () => {
+    const product = imul(b, 5), result = imul(product << 7 | product >>> 25, 9) >>> 0, shifted = b << 9;
+    c ^= a; e ^= b; b ^= c; a ^= e; c ^= shifted; e = e << 11 | e >>> 21;
+    return result;
+  };
+  // 53 bits of two numbers
+  Math.random = ({ random: () => isSeeded ? ((next() >>> 5) * 67108864 + (next() >>> 6)) / 9007199254740992 : random() }).random;
+  const reseed = (text) => {
+    const part = (n) => parseInt(cut(text, 1 + 8 * n, 9 + 8 * n), 16) | 0;
+    a = part(0); b = part(1); c = part(2); e = part(3) | 1; isSeeded = true;
+  };
+
   // ── console: a few lines per call go to the log ────────────────────────────────────────────────────────────
   let lines = bare([]), dropped = 0;
   // the first letter of a line is its level
@@ -318,7 +333,7 @@
   }
 
   return { ROWS, PARTS, N, AB, F64, U8, U32, Plain, isArray, isSafeInteger, getPrototypeOf, parse, split, join, fill, bare,
-           texts, wellFormed, column, coerced, driverError, failure, kindOf, isRow, own, checkPrototypes, rowFunction,
+           texts, wellFormed, column, coerced, driverError, failure, kindOf, isRow, own, checkPrototypes, rowFunction, reseed,
            recordUnknown, unknown: () => { const found = texts(unknown); unknown = bare([]); return found; },
            dropped: () => { const count = dropped; dropped = 0; return count; },
            lines: () => { const text = texts(lines); lines = bare([]); return text; } };

@@ -57,6 +57,13 @@ class Sandbox(Protocol):
     def exchange(self, function: Value, data: bytes, text: bytes, seconds: float) -> tuple[bytes, str]:
         """Call ``function`` with an ArrayBuffer and a text (UTF-8); it returns an array of the same two."""
 
+    def save(self) -> None:
+        """Remember the present state for `restore`."""
+
+    def restore(self) -> bool:
+        """Return to the state of `save`, including the state of random numbers. False if that is not possible: then
+        the sandbox can only be closed."""
+
     def close(self) -> None: ...
 
 

@@ -16,6 +16,8 @@ from streamling.types.row_kind import OP_COLUMN
 
 #: requests to the program: resend its text columns as JSON, and return the current row
 RESEND_AS_JSON, CURRENT_ROW = b"=", b"?"
+#: request to the program, followed by 32 hexadecimal digits: continue with other random numbers
+RESEED = b"~"
 
 #: globals that scripts do not get: engines should not differ, and clocks should not be precise
 _REMOVED = (
@@ -210,6 +212,7 @@ return function (source, value, named) {{
   }}
   function loop(data, text) {{
     if (text === "{CURRENT_ROW.decode()}") return [new AB(0), "" + i];
+    if (text[0] === "{RESEED.decode()}") {{ d.reseed(text); return [new AB(0), ""]; }}
     if (text === "{RESEND_AS_JSON.decode()}") return [new AB(0), "[" + {_joined(texts)} + "]"];
     try {{
       const parts = split(text, PARTS), shape = parse(parts[0]), n = shape.rows;

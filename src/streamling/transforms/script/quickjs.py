@@ -13,6 +13,7 @@ The guest has no access to this process: its imports are the clock, random numbe
 
 from __future__ import annotations
 
+import ctypes
 import struct
 import threading
 from collections.abc import Iterator, Sequence
@@ -44,6 +45,8 @@ _HOST = """
 """
 #: seconds after the limit at which a call is ended that does not check the time
 _GRACE = 0.5
+#: growth of a sandbox beyond its start at which `QuickJsSandbox.restore` gives it up: its memory cannot shrink
+_MOST_GROWTH_BYTES = 8 << 20
 #: WebAssembly memory that does not belong to the script: the interpreter itself and exchanged data
 _OVERHEAD_BYTES = 16 << 20
 
@@ -123,6 +126,20 @@ class QuickJsSandbox:
             for handle in (*arguments, first, second, result):
                 self._do("free_value", handle)
             return found
+
+    def save(self) -> None:
+        size = self._memory.data_len(self._store)
+        self._saved = bytes(self._memory.read(self._store, 0, size))
+
+    def restore(self) -> bool:
+        # The guest keeps everything in its memory: between calls, its only global variable has its first value.
+        size, start = len(self._saved), ctypes.addressof(self._memory.data_ptr(self._store).contents)
+        grown = self._memory.data_len(self._store) - size
+        if grown > _MOST_GROWTH_BYTES:
+            return False
+        ctypes.memmove(start, self._saved, size)
+        ctypes.memset(start + size, 0, grown)
+        return True
 
     def close(self) -> None:
         self._store.close()

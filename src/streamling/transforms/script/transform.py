@@ -77,9 +77,10 @@ class ScriptTransformOptions(ParallelOptions, BatchOptions, DeadLetterOptions, U
 
 
 class ScriptTransform(Transform[ScriptTransformOptions]):
-    """Runs batches through the script; each instance and each batch has its own sandbox."""
+    """Runs batches through the script. Each instance has its own sandbox, and each batch starts with a clean one."""
 
     Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
+    _script: Runner | None = None
 
     @cached_property
     def _console(self) -> Console:
@@ -117,7 +118,12 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
     def open(self) -> None:
         self._script = self._runner(self.context.input_schema, self.output_schema())
 
+    def close(self) -> None:
+        if self._script is not None:
+            self._script.close()
+
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        assert self._script is not None  # `open` has been called
         return self._script.run(batch)
 
     def _runner(self, inputs: pa.Schema, outputs: pa.Schema) -> Runner:

@@ -71,6 +71,12 @@ class V8Sandbox:
                 raise ScriptFailed(Cause.MEMORY, "out of memory")  # the script caught the error itself
             return bytes(result[0]), result[1]
 
+    def save(self) -> None:
+        """Nothing to do: isolates cannot be restored."""
+
+    def restore(self) -> bool:
+        return False
+
     def close(self) -> None:
         self._isolate.close()
 
