@@ -7,7 +7,7 @@ from html import escape
 from statistics import median
 
 from benchmarks.figures import Figure, Results
-from streamling.spark.jvm.timings import Phase
+from streamling.spark.jvm.timings import TimedPhase
 
 _WIDTH = 1120
 #: space for names on the left and for numbers after the longest bar
@@ -64,7 +64,7 @@ def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
     return [*parts, _mark(_LEFT + scale, top + _HEAD, _ROW * len(figures), "1")]
 
 
-def _waterfall(started: str, phases: Sequence[Phase], top: int) -> list[str]:
+def _waterfall(started: str, phases: Sequence[TimedPhase], top: int) -> list[str]:
     """A bar per phase, from its start to its end."""
     scale = _BARS / max(phase.end for phase in phases)
     parts = _title(top, f"Where the time of {started} goes", "seconds since the process started; phases overlap")
@@ -80,7 +80,7 @@ def _waterfall(started: str, phases: Sequence[Phase], top: int) -> list[str]:
     return parts
 
 
-def _length(phase: Phase) -> str:
+def _length(phase: TimedPhase) -> str:
     return f"{phase.seconds:.2f} s" if phase.end > phase.start else f"at {phase.end:.2f} s"
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from statistics import geometric_mean, median
 
 from benchmarks.sizes import Sizes
-from streamling.spark.jvm.timings import Phase
+from streamling.spark.jvm.timings import TimedPhase
 
 
 class Unit(Enum):
@@ -128,7 +128,7 @@ class Results:
     sizes: Sizes
     figures: Sequence[Figure]
     #: by what was started: the run with the median time to the first row
-    phases: Mapping[str, Sequence[Phase]] = field(default_factory=dict)
+    phases: Mapping[str, Sequence[TimedPhase]] = field(default_factory=dict)
     #: what could not be measured here, and why
     notes: Sequence[str] = field(default_factory=tuple)
 

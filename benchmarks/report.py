@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.chart import chart
 from benchmarks.figures import Figure, Machine, Results
-from streamling.spark.jvm.timings import Phase
+from streamling.spark.jvm.timings import TimedPhase
 
 HEADINGS = ("scenario", "what", "ratio", "ours", "theirs", "compared with", "goal", "verdict")
 
@@ -199,7 +199,7 @@ def _plain(value: object) -> object:
     return value.value if isinstance(value, Enum) else str(value)
 
 
-def _phases(phases: Sequence[Phase]) -> str:
+def _phases(phases: Sequence[TimedPhase]) -> str:
     lines = [
         (f"{phase.end * 1000:.0f} ms", f"{phase.seconds * 1000:.0f} ms" if phase.end > phase.start else "", phase.name)
         for phase in sorted(phases, key=lambda phase: phase.end)

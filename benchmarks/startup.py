@@ -10,7 +10,7 @@ from benchmarks.figures import Figure, Goal, Unit
 from benchmarks.sizes import Sizes
 from benchmarks.workbench import Scenario
 from streamling.spark.jvm.archive import Archive
-from streamling.spark.jvm.timings import Phase
+from streamling.spark.jvm.timings import TimedPhase
 
 PHASES = "a start of the quickstart"
 _PHASE = re.compile(r"^ *(\d+) ms +(?:(\d+) ms +)?(\S.*)$", re.MULTILINE)
@@ -65,7 +65,7 @@ class StartUp(Scenario):
         return Figure(self.title, name, Unit.SECONDS, ours, other, goal=goal)
 
 
-def phases_of(report: str) -> list[Phase]:
+def phases_of(report: str) -> list[TimedPhase]:
     """The phases in the table of `--timings`."""
     found = [(int(at), int(took or 0), name.strip()) for at, took, name in _PHASE.findall(report)]
-    return [Phase(name, (at - took) / 1000, at / 1000) for at, took, name in found]
+    return [TimedPhase(name, (at - took) / 1000, at / 1000) for at, took, name in found]

@@ -14,7 +14,7 @@ from benchmarks.children import Worker, worker
 from benchmarks.figures import Figure
 from benchmarks.services import CONNECTORS, Services
 from benchmarks.sizes import Sizes
-from streamling.spark.jvm.timings import Phase
+from streamling.spark.jvm.timings import TimedPhase
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Workbench:
     baseline: Path | None = None
     done: int = field(default=0, init=False)
     #: the measured starts, by what was started
-    phases: dict[str, list[Phase]] = field(default_factory=dict, init=False)
+    phases: dict[str, list[TimedPhase]] = field(default_factory=dict, init=False)
 
     @property
     def services_env(self) -> Mapping[str, str]:

@@ -209,9 +209,9 @@ class ByHand:
 
 @contextmanager
 def _ours(config: AppConfig, spark_packages: frozenset[str]) -> Iterator[SparkSession]:
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
 
-    runtime = SparkRuntime.start(
+    runtime = SparkDriver.start(
         master=config.spark.master, conf=config.spark.conf, cache_dir=config.cache_dir, spark_packages=spark_packages
     )
     try:

@@ -76,13 +76,13 @@ def cache_dir() -> Path:
 
 @pytest.fixture(scope="session")
 def runtime(cache_dir: Path) -> Iterator[object]:
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(CANARY, CANARY_VALUE)
         # functions of the tests run in workers, which do not look into the working directory
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
-        started = SparkRuntime.start(
+        started = SparkDriver.start(
             master="local[2]",
             conf={
                 "spark.scheduler.mode": "FAIR",  # as `streamling serve` sets it

@@ -30,9 +30,9 @@ with open(os.environ["PANDAS_IMPORTS"], "a") as imports:
 
 SPARK = """
 from pathlib import Path
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 
-runtime = SparkRuntime.start(master="local[2]", quick=True, cache_dir=Path(CACHE))
+runtime = SparkDriver.start(master="local[2]", quick=True, cache_dir=Path(CACHE))
 assert runtime.session().range(2).toArrow().num_rows == 2
 runtime.stop()
 """

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def run_periodically(action: Callable[[], None], seconds: float | Callable[[], float], *, name: str) -> Iterator[None]:
-    """Call ``action`` every ``seconds`` while the block runs; the first call follows after a pause. ``seconds`` may
-    compute each pause."""
+    """Call ``action`` every ``seconds`` while the block runs; the first call is after the first interval.
+    ``seconds`` may compute each interval."""
     done = threading.Event()
 
     def repeat() -> None:

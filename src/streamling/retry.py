@@ -12,8 +12,8 @@ from streamling.errors import StreamlingError, Unreachable
 
 ResultT = TypeVar("ResultT")
 
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 30.0
+_FIRST_DELAY: Final = 0.1
+_LONGEST_DELAY: Final = 30.0
 #: seconds between attempts to reach a system that may be starting
 MAX_STARTUP_BACKOFF: Final = 1.0
 #: from this attempt on, failures are logged as errors
@@ -59,14 +59,14 @@ class RetryLog:
         self._logged = float("-inf")
         self._reported = self._as_error = False
 
-    def failed(self, error: StreamlingError, attempt: int, pause: float) -> None:
-        """The ``attempt``-th attempt failed with ``error``; the next one follows after ``pause`` seconds."""
+    def failed(self, error: StreamlingError, attempt: int, delay: float) -> None:
+        """The ``attempt``-th attempt failed with ``error``; the next one follows after ``delay`` seconds."""
         self._report(error)
         now, serious = time.monotonic(), attempt >= _ERROR_FROM
         if now - self._logged > _LOG_INTERVAL or (serious and not self._as_error):
             self._logged, self._reported, self._as_error = now, True, serious
             level = logging.ERROR if serious else logging.WARNING
-            self._log.log(level, "%s; attempt %d, retrying in %.1f s", error, attempt, pause)
+            self._log.log(level, "%s; attempt %d, retrying in %.1f s", error, attempt, delay)
 
     def recovered(self, attempts: int, seconds: float) -> None:
         """It worked after this many failures."""
@@ -96,7 +96,7 @@ def call_with_retries(
     ``startup_errors``, usually those of a system that has never been reachable, are given up after ``startup_timeout``
     seconds.
 
-    The pauses double from 100 ms to 30 s, each with up to 50 % random jitter, so that the instances of a pipeline do
+    The delays double from 100 ms to 30 s, each with up to 50 % random jitter, so that the instances of a pipeline do
     not all retry at the same moment.
     """
     started, attempt, retry_log = time.monotonic(), 0, RetryLog(log, report)
@@ -107,16 +107,16 @@ def call_with_retries(
             attempt += 1
             if should_give_up(error, attempt, stopping):
                 raise
-            pause = backoff_delay(attempt, randomly())
+            delay = backoff_delay(attempt, randomly())
             if isinstance(error, startup_errors):
-                pause = min(pause, MAX_STARTUP_BACKOFF)
-                if time.monotonic() - started + pause > startup_timeout:
+                delay = min(delay, MAX_STARTUP_BACKOFF)
+                if time.monotonic() - started + delay > startup_timeout:
                     raise
-            retry_log.failed(error, attempt, pause)
+            retry_log.failed(error, attempt, delay)
             if stopping.is_set():
-                time.sleep(pause)
+                time.sleep(delay)
             else:
-                stopping.wait(pause)
+                stopping.wait(delay)
             continue
         if attempt:
             retry_log.recovered(attempt, time.monotonic() - started)
@@ -130,7 +130,9 @@ def call_with_startup_retries(work: Callable[[], ResultT], *, timeout: float, lo
     )
 
 
-def backoff_delay(attempt: int, chance: float) -> float:
-    """Seconds to wait after the ``attempt``-th failure; ``chance`` is between 0 and 1."""
+def backoff_delay(
+    attempt: int, chance: float, *, first: float = _FIRST_DELAY, longest: float = _LONGEST_DELAY
+) -> float:
+    """Return the seconds to wait after the ``attempt``-th failure in a row; ``chance`` is between 0 and 1."""
     # the exponent must not overflow when it grows for weeks
-    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt - 1, 20)) * (1 + chance / 2))
+    return float(min(longest, first * 2 ** min(attempt - 1, 20)) * (1 + chance / 2))

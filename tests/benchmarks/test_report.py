@@ -12,7 +12,7 @@ from benchmarks.figures import Figure, Goal, Machine, Results, Unit
 from benchmarks.report import HEADINGS, as_json, from_json, page, rows, write_page
 from benchmarks.sizes import QUICK
 
-from streamling.spark.jvm.timings import Phase
+from streamling.spark.jvm.timings import TimedPhase
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def results() -> Results:
         Figure("validate", "file with a mistake", Unit.SECONDS, [0.6], goal=Goal(bound=0.5)),
         Figure("throughput", "csv → SQL", Unit.MILLION_ROWS, [1.0], [2.0], compared_with="PySpark on our JVM"),
     ]
-    phases = [Phase("import PySpark", 0.5, 1.0), Phase("first rows at a sink", 3.0, 3.0)]
+    phases = [TimedPhase("import PySpark", 0.5, 1.0), TimedPhase("first rows at a sink", 3.0, 3.0)]
     return Results("2024-05-06", machine, QUICK, figures, {"a start": phases}, ["A remark."])
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from streamling.cli._server import Server
+from streamling.cli._server import ServerClient
 from streamling.network.http.blocking import send_request
 from tests.cli.conftest import Project, Result, clean_environment, command_line
 from tests.harness.endpoint import Reply, Request, endpoint
@@ -48,8 +48,8 @@ class Running:
         return PIPELINE.replace("FOLDER", str(self.folder / "orders"))
 
     @property
-    def api(self) -> Server:
-        return Server(self.url, ADMIN)
+    def api(self) -> ServerClient:
+        return ServerClient(self.url, ADMIN)
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config.core import default_cache_dir
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 from streamling.spark.jvm.workers import WorkerCheck
 from tests.harness.plugins import load_plugins
 
@@ -68,7 +68,7 @@ def main(master: str, folder: str, dsn: str, port: int, pythons: dict[str, str],
     os.chdir(folder)
     # the first failure counts: Spark's retries take time; so does the start of a second executor
     conf = {"spark.task.maxFailures": "1", "spark.cores.max": "1", **conf}
-    runtime = SparkRuntime.start(master=master, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
+    runtime = SparkDriver.start(master=master, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
     try:
         found: dict[str, Any] = failures(runtime.session(), master, dsn, port, list(CASES))
         found |= {name: _refused(runtime.session(), path) for name, path in pythons.items()}

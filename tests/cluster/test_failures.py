@@ -118,10 +118,10 @@ def test_a_cluster_without_room_is_reported_while_the_pipeline_waits(cluster, tm
     code = f"""
 import os
 from streamling.pipeline.config.core import default_cache_dir
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 from streamling.spark.jvm.workers import WorkerCheck
 conf = {{"spark.executor.memory": "64g"}}
-runtime = SparkRuntime.start(master={cluster.master!r}, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
+runtime = SparkDriver.start(master={cluster.master!r}, conf=conf, cache_dir=default_cache_dir(os.environ), quick=True)
 session = runtime.session()
 import logging, threading, time
 logging.basicConfig(level="WARNING")

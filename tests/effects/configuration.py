@@ -182,7 +182,7 @@ def script_node(config: AppConfig) -> object:
 def queues(config: AppConfig) -> object:
     pipeline = parse_pipeline(_SCRIPT, registry=Registry.builtin())
     run = PipelineRun(pipeline, config=config, registry=Registry.builtin(), state=MemoryState())
-    return run.operator_classes.queue_length(pipeline["s"])
+    return run.node_declarations.queue_length(pipeline["s"])
 
 
 def script_engine(config: AppConfig) -> object:

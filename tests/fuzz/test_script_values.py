@@ -18,7 +18,7 @@ from pyarrow import types
 
 from streamling.errors import BadRow
 from streamling.transforms.script.console import Console
-from streamling.transforms.script.engine import Engine, Limits
+from streamling.transforms.script.engine import Limits, ScriptEngine
 from streamling.transforms.script.quickjs import QuickJs
 from streamling.transforms.script.runner import Runner
 from streamling.transforms.script.v8 import V8
@@ -187,11 +187,11 @@ def _ordered(array: pa.Array, type_: pa.DataType) -> Any:
 
 
 @pytest.fixture(scope="module")
-def engines() -> dict[str, Engine]:
+def engines() -> dict[str, ScriptEngine]:
     return {"quickjs": QuickJs(LIMITS), "v8": V8(LIMITS)}
 
 
-def run(engine: Engine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) -> pa.RecordBatch:
+def run(engine: ScriptEngine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) -> pa.RecordBatch:
     console = Console(lambda level, line: None)
     runner = Runner(
         text, inputs=batch.schema, outputs=outputs, copied="_gs_op", engine=engine, limits=LIMITS, console=console
@@ -233,7 +233,7 @@ def test_odd_results_are_values_of_the_column_or_errors(engines):
             assert first == f"row {odd + 1} of the batch", (text, outputs)
 
 
-def outcome(engine: Engine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) -> Any:
+def outcome(engine: ScriptEngine, text: str, batch: pa.RecordBatch, outputs: pa.Schema) -> Any:
     """The values of all columns, or the row that an error names."""
     try:
         found = run(engine, text, batch, outputs)

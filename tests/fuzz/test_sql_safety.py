@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlglot
 
-from streamling.connectors.kafka.filter import RowFilter
+from streamling.connectors.kafka.filter import SourceFilter
 from streamling.errors import StreamlingError
 from streamling.sql.frames import prepare
 from streamling.sql.plan import Project, Read, sql_expressions
@@ -58,7 +58,7 @@ def compiled(sql: str) -> Any:
 
 def as_filter(sql: str) -> None:
     try:
-        RowFilter(sql.partition("WHERE")[2] or sql).compile(SCHEMA)
+        SourceFilter(sql.partition("WHERE")[2] or sql).compile(SCHEMA)
     except StreamlingError:
         return
 

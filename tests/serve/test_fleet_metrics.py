@@ -9,7 +9,7 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from streamling.observe.telemetry.metrics import MetricStore, Series
-from streamling.serve.fleet_metrics import ObservedPipeline, Selection, fleet_exposition, fleet_series
+from streamling.serve.fleet_metrics import MeasuredPipeline, Selection, fleet_exposition, fleet_series
 from streamling.serve.lifecycle import Actual, State
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import Measures
@@ -108,7 +108,7 @@ class Silent:
 
 
 def test_what_is_left_out_or_does_not_answer_is_counted() -> None:
-    silent = ObservedPipeline(A, Actual(State.RUNNING), Measures(lag=7), Silent())  # type: ignore[arg-type]
+    silent = MeasuredPipeline(A, Actual(State.RUNNING), Measures(lag=7), Silent())  # type: ignore[arg-type]
     families = parsed(fleet_exposition([silent]))
     assert values(families, "streamling_pipeline_series_unavailable") == {A: 1}
     assert values(families, "streamling_pipeline_series_left_out") == {A: 0}

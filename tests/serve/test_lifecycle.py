@@ -7,7 +7,17 @@ import random
 
 import pytest
 
-from streamling.serve.lifecycle import LOADED, Action, Actual, Failure, State, Wish, decide, observe, restart_pause
+from streamling.serve.lifecycle import (
+    LOADED,
+    Action,
+    Actual,
+    PipelineFailure,
+    State,
+    Wish,
+    decide,
+    observe,
+    restart_delay,
+)
 from streamling.serve.runtime import Phase, Report
 
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261117"))
@@ -82,7 +92,7 @@ def test_after_a_stable_run_the_next_failure_counts_as_the_first():
 
 def test_the_last_failure_is_kept_while_the_pipeline_runs_again():
     actual = observe(started(), Report(Phase.ENDED, error="refused", remedy="wait", node="out", retriable=True), 5, 0)
-    failure = Failure("refused", "wait", "out", at=5)
+    failure = PipelineFailure("refused", "wait", "out", at=5)
     assert (actual.error, actual.last_failure) == ("refused", failure)
     _, actual = decide(RUNNING, actual, 10)
     assert (actual.state, actual.last_failure) == (State.STARTING, failure)
@@ -113,12 +123,12 @@ def test_what_the_user_starts_has_neither_failures_nor_restarts(wish):
 
 def test_a_bad_file_is_a_failure():
     _, actual = decide(Wish("running", 1, "orders.yaml:3: unexpected end"), Actual(), 5)
-    assert actual.last_failure == Failure("orders.yaml:3: unexpected end", at=5)
+    assert actual.last_failure == PipelineFailure("orders.yaml:3: unexpected end", at=5)
 
 
 def test_pauses_have_a_limit_and_are_spread():
-    assert restart_pause(1000, 0) == 300
-    assert restart_pause(1, 1) == 1.5
+    assert restart_delay(1000, 0) == 300
+    assert restart_delay(1, 1) == 1.5
 
 
 def test_a_pause_drains_first_and_an_error_of_the_drain_is_kept():

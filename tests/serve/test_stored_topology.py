@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamling.observe.rate_history import Counts, RunCounts
-from streamling.serve.lifecycle import Actual, Failure, State
+from streamling.serve.lifecycle import Actual, PipelineFailure, State
 from streamling.serve.model import PipelineKey
 from streamling.serve.stored_topology import stored_topology
 
@@ -31,7 +31,9 @@ def test_every_node_has_the_state_of_the_pipeline():
 
 
 def test_the_failed_node_is_marked_and_the_others_have_stopped():
-    found = statuses(Actual(State.FAILED, error="no such table", last_failure=Failure("no such table", node="out")))
+    found = statuses(
+        Actual(State.FAILED, error="no such table", last_failure=PipelineFailure("no such table", node="out"))
+    )
     assert found == {"orders": "stopped", "rated": "stopped", "out": "failed", "bad": "stopped"}
 
 

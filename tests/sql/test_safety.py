@@ -12,7 +12,7 @@ import pytest
 import yaml
 from sqlglot import exp
 
-from streamling.connectors.kafka.filter import RowFilter
+from streamling.connectors.kafka.filter import SourceFilter
 from streamling.sql.expressions import Expressions
 from streamling.sql.frames import prepare
 from streamling.sql.names import Relation
@@ -161,5 +161,5 @@ def test_sessions_cannot_reach_outside(spark: Any) -> None:
 def test_nothing_is_substituted_in_the_filter_of_a_source(spark: Any) -> None:
     rows = spark.createDataFrame([("${env:HOME}",), ("literal ${foo}",), ("literal ",)], "a string")
     schema = pa.schema({"a": pa.string()})
-    kept = RowFilter("a IN ('${env:HOME}', 'literal ${foo}')").apply(rows, schema, unless="false")
+    kept = SourceFilter("a IN ('${env:HOME}', 'literal ${foo}')").apply(rows, schema, unless="false")
     assert [row.a for row in kept.collect()] == ["${env:HOME}", "literal ${foo}"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+
 import pyarrow as pa
 
 from streamling.types.spark import logical_type
-from streamling.types.wide.layout import layout_of, to_decimals
+from streamling.types.wide.layout import MAX_DIGITS, Layout, layout_of, to_integers
 
 
 def from_physical(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -13,6 +15,13 @@ def from_physical(table: pa.Table, schema: pa.Schema) -> pa.Table:
     logical = pa.schema([pa.field(f.name, logical_type(f), f.nullable) for f in schema])
     columns = [_from_physical(column, field.type) for column, field in zip(table.columns, logical, strict=True)]
     return pa.Table.from_arrays(columns, schema=logical)
+
+
+def to_decimals(column: pa.Array, layout: Layout, type_: pa.DataType) -> pa.Array:
+    """Decode encoded values to Arrow decimals (``type_``)."""
+    with localcontext(prec=MAX_DIGITS):
+        numbers = to_integers(column, layout)
+        return pa.array([None if n is None else Decimal(n).scaleb(-layout.scale) for n in numbers], type_)
 
 
 def _from_physical(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:

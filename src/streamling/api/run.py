@@ -18,7 +18,7 @@ from streamling.errors import StreamlingError
 from streamling.pipeline.document.suggest import listing
 
 if TYPE_CHECKING:
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
 
 _POLL_SECONDS = 0.02
 
@@ -29,7 +29,7 @@ class Run(Managed):
     As a context manager, it stops the pipeline at the end of the block.
     """
 
-    def __init__(self, run: PipelineRun, name: str, spark: SparkRuntime, resources: ExitStack) -> None:
+    def __init__(self, run: PipelineRun, name: str, spark: SparkDriver, resources: ExitStack) -> None:
         self._run = run
         self._spark = spark
         self._resources = resources

@@ -29,7 +29,7 @@ from streamling.pipeline.document.loader import Document
 from streamling.plugins.shared import SharedResources
 
 if TYPE_CHECKING:
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
 
 
 class Runtime(Managed):
@@ -44,7 +44,7 @@ class Runtime(Managed):
         config: str | os.PathLike[str] | None = None,
         *,
         settings: Mapping[str, Any] | None = None,
-        spark: SparkRuntime | None = None,
+        spark: SparkDriver | None = None,
     ) -> None:
         """Read the configuration as the command line does: defaults, the file ``config`` (by default ``config.yaml`` in
         the working directory if it exists), environment variables. ``settings``, structured like the file, takes
@@ -86,7 +86,7 @@ class Runtime(Managed):
         with ExitStack() as resources:
             state = resources.enter_context(launcher.state(pipeline, in_memory=not read.has_identity))
             run = launcher.run(pipeline, state, shared=shared)
-            spark = self._spark_with(run.operator_classes.spark_packages, launcher.config)
+            spark = self._spark_with(run.node_declarations.spark_packages, launcher.config)
             with spark.translate_failures():
                 launcher.build(run, spark.session)
                 run.start()
@@ -125,7 +125,7 @@ class Runtime(Managed):
         overrides = read_document(Document(_merged(self._settings, settings), "settings", {}), AppConfig)
         return load_config(self._config_name, cwd=Path.cwd(), env=os.environ, overrides=overrides)
 
-    def _spark_with(self, packages: frozenset[str], config: AppConfig) -> SparkRuntime:
+    def _spark_with(self, packages: frozenset[str], config: AppConfig) -> SparkDriver:
         """The session, started again if it lacks Spark packages and no pipeline uses it."""
         with self._lock:
             missing = packages - self._spark.spark_packages

@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS = 30.0
 _MAX_BYTES = 64 * 1024 * 1024
 
 
-class ServerError(StreamlingError):
+class ServerResponseError(StreamlingError):
     """A response of the server that is not a success."""
 
     def __init__(self, status: int, message: str, remedy: str | None) -> None:
@@ -26,7 +26,7 @@ class ServerError(StreamlingError):
 
 
 @dataclass(frozen=True)
-class Server:
+class ServerClient:
     """The HTTP API of one server."""
 
     url: str
@@ -110,10 +110,10 @@ class Server:
             return self._not_ours(response)
         if problems:
             return InvalidPipeline(problems)
-        return ServerError(response.status, message, remedy)
+        return ServerResponseError(response.status, message, remedy)
 
     def _not_ours(self, response: HttpResponse) -> StreamlingError:
-        return ServerError(
+        return ServerResponseError(
             response.status,
             f"{self.url} did not respond like a Streamling server: "
             f"{response.status} {response.reason} ({response.content_type})",

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from streamling.cli._server import Server
+from streamling.cli._server import ServerClient
 from streamling.cli.options import debug_option
 from streamling.errors import StreamlingError
 from streamling.redaction import add_secrets
@@ -77,7 +77,7 @@ def namespace_option(function: F) -> F:
     )(function)  # fmt: skip
 
 
-def connect(url: str, token: str | None, token_file: Path | None) -> Server:
+def connect(url: str, token: str | None, token_file: Path | None) -> ServerClient:
     """The server at ``url``; nothing is sent yet."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
@@ -87,7 +87,7 @@ def connect(url: str, token: str | None, token_file: Path | None) -> Server:
     if token is not None:
         token = token.strip()
         add_secrets([token])
-    return Server(url.rstrip("/"), token or None)
+    return ServerClient(url.rstrip("/"), token or None)
 
 
 def _token_in(file: Path) -> str:

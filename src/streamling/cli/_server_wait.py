@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from streamling.cli._server import Server, ServerError, pipeline_path
+from streamling.cli._server import ServerClient, ServerResponseError, pipeline_path
 from streamling.errors import StreamlingError
 
-#: pauses between two requests: the server limits the number of requests
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 2.0
+#: seconds between two requests: the server limits the number of requests
+_FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
 
 
 class NotSettled(StreamlingError):
@@ -21,19 +21,19 @@ class NotSettled(StreamlingError):
         self.pipeline = pipeline
 
 
-def wait_until_deleted(server: Server, namespace: str, name: str, timeout: float) -> None:
+def wait_until_deleted(server: ServerClient, namespace: str, name: str, timeout: float) -> None:
     """Wait until a pipeline that is being deleted no longer exists. Raises after ``timeout`` seconds."""
     for _ in _attempts(timeout):
         try:
             found = server.get(pipeline_path(namespace, name))
-        except ServerError as error:
+        except ServerResponseError as error:
             if error.status == 404:
                 return
             raise
     raise _too_slow(found, timeout)
 
 
-def wait_until_settled(server: Server, namespace: str, name: str, timeout: float) -> dict[str, Any]:
+def wait_until_settled(server: ServerClient, namespace: str, name: str, timeout: float) -> dict[str, Any]:
     """Wait until a pipeline that should run is ready or has finished, or one that should be paused is paused. Raises if
     it fails, or is not there yet after ``timeout`` seconds."""
     for _ in _attempts(timeout):
@@ -48,12 +48,12 @@ def wait_until_settled(server: Server, namespace: str, name: str, timeout: float
 
 
 def _attempts(timeout: float) -> Iterator[None]:
-    """At least one; pauses between them."""
-    deadline, pause = time.monotonic() + timeout, _FIRST_PAUSE
+    """At least one; delays between them."""
+    deadline, delay = time.monotonic() + timeout, _FIRST_DELAY
     yield
     while (left := deadline - time.monotonic()) > 0:
-        time.sleep(min(pause, left))
-        pause = min(_LONGEST_PAUSE, pause * 1.5)
+        time.sleep(min(delay, left))
+        delay = min(_LONGEST_DELAY, delay * 1.5)
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from streamling.cli._server import Server, ServerError, pipeline_path
+from streamling.cli._server import ServerClient, ServerResponseError, pipeline_path
 from streamling.cli._server_options import EXIT_CODES, namespace_option, server_options
 from streamling.cli.canvas import canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode, exit_code, render
@@ -43,7 +43,7 @@ from streamling.errors import InvalidPipeline, Problem, StreamlingError
 @json_option("Print a list of objects with namespace, name, file, result, generation, state and error.")
 @server_options
 def apply(
-    server: Server,
+    server: ServerClient,
     files: tuple[str, ...],
     name: str | None,
     namespace: str,
@@ -100,7 +100,7 @@ class _Result:
 
 
 def _applied(
-    server: Server,
+    server: ServerClient,
     namespace: str,
     file: str,
     given: str | None,
@@ -126,7 +126,9 @@ def _applied(
     return _Result(namespace, name, file, result, found["generation"], found["state"])
 
 
-def _put(server: Server, namespace: str, name: str, file: str, wanted: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _put(
+    server: ServerClient, namespace: str, name: str, file: str, wanted: dict[str, Any]
+) -> tuple[str, dict[str, Any]]:
     """What was done, and the pipeline."""
     path = pipeline_path(namespace, name)
     found = _find(server, path)
@@ -137,7 +139,7 @@ def _put(server: Server, namespace: str, name: str, file: str, wanted: dict[str,
     condition = {"If-None-Match": "*"} if found is None else {"If-Match": found["etag"]}
     try:
         changed = server.send("PUT", path, body, headers=condition, file=file)
-    except ServerError as error:
+    except ServerResponseError as error:
         if error.status != 412:
             raise
         raise StreamlingError.user(
@@ -147,11 +149,11 @@ def _put(server: Server, namespace: str, name: str, file: str, wanted: dict[str,
     return "created" if found is None else "updated", changed
 
 
-def _find(server: Server, path: str) -> dict[str, Any] | None:
+def _find(server: ServerClient, path: str) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = server.get(path)
         return found
-    except ServerError as error:
+    except ServerResponseError as error:
         if error.status == 404:
             return None
         raise

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from streamling.cli._server import Server, pipeline_path
+from streamling.cli._server import ServerClient, pipeline_path
 from streamling.cli._server_options import EXIT_CODES, namespace_option, pipeline_names_argument, server_options
 from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode, exit_code, render
@@ -44,7 +44,7 @@ def _wait_options(function: F) -> F:
 @click.command(epilog=EXIT_CODES)
 @_wait_options
 @_common_options
-def pause(server: Server, **options: Any) -> int:
+def pause(server: ServerClient, **options: Any) -> int:
     """Pause pipelines: they finish their work in progress and store their position. They stay paused until `resume`,
     also after a restart of the server.
 
@@ -59,7 +59,7 @@ def pause(server: Server, **options: Any) -> int:
 @click.command(epilog=EXIT_CODES)
 @_wait_options
 @_common_options
-def resume(server: Server, **options: Any) -> int:
+def resume(server: ServerClient, **options: Any) -> int:
     """Let paused pipelines continue from their position.
 
     \b
@@ -72,7 +72,7 @@ def resume(server: Server, **options: Any) -> int:
 @click.command(epilog=EXIT_CODES)
 @_wait_options
 @_common_options
-def restart(server: Server, **options: Any) -> int:
+def restart(server: ServerClient, **options: Any) -> int:
     """Stop pipelines and start them again from their position: after a failure, or to use a changed secret.
 
     \b
@@ -85,7 +85,7 @@ def restart(server: Server, **options: Any) -> int:
 @click.command(epilog=EXIT_CODES)
 @click.option("--timeout", type=click.FloatRange(0.1, 300), default=30.0, show_default=True, help="Maximum wait.")
 @_common_options
-def checkpoint(server: Server, names: tuple[str, ...], timeout: float, **options: Any) -> int:
+def checkpoint(server: ServerClient, names: tuple[str, ...], timeout: float, **options: Any) -> int:
     """Make everything that pipelines have delivered durable and store their positions now.
 
     \b
@@ -100,7 +100,14 @@ def checkpoint(server: Server, names: tuple[str, ...], timeout: float, **options
 
 
 def _change(
-    server: Server, action: str, *, names: tuple[str, ...], namespace: str, wait: bool, timeout: float, **options: Any
+    server: ServerClient,
+    action: str,
+    *,
+    names: tuple[str, ...],
+    namespace: str,
+    wait: bool,
+    timeout: float,
+    **options: Any,
 ) -> int:
     from streamling.cli._server_wait import wait_until_settled
 
@@ -117,7 +124,7 @@ def _change(
 @_wait_options
 @_common_options
 def delete(
-    server: Server,
+    server: ServerClient,
     names: tuple[str, ...],
     namespace: str,
     delete_state: bool,

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from streamling.cli._server import Server, pipeline_path
+from streamling.cli._server import ServerClient, pipeline_path
 from streamling.cli._server_options import EXIT_CODES, namespace_option, pipeline_name_argument, server_options
 from streamling.cli.canvas import Canvas, canvas_of_stdout, echo_json
 from streamling.cli.errors import ExitCode
@@ -25,7 +25,7 @@ _HEADINGS = ("NAMESPACE", "NAME", "STATE", "READY", "ROWS", "LAG", "RESTARTS", "
 @click.option("--state", type=click.Choice(_STATES), help="Only pipelines in this state.")
 @json_option("Print a list of objects instead of the table.")
 @server_options
-def ls(server: Server, namespace: str | None, state: str | None, as_json: bool, debug: bool) -> int:
+def ls(server: ServerClient, namespace: str | None, state: str | None, as_json: bool, debug: bool) -> int:
     """List the pipelines of a server: state, rows delivered, lag, restarts after failures.
 
     \b
@@ -84,7 +84,7 @@ def _why(item: dict[str, Any]) -> str:
 @namespace_option
 @json_option("Print the object of the API.")
 @server_options
-def describe(server: Server, name: str, namespace: str, as_json: bool, debug: bool) -> int:
+def describe(server: ServerClient, name: str, namespace: str, as_json: bool, debug: bool) -> int:
     """Show one pipeline of a server: state, error, rows per sink, costs, settings and definition.
 
     \b
@@ -171,7 +171,7 @@ def _between(earlier: datetime, later: datetime) -> str:
 @click.option("--tail", type=click.IntRange(0, 500), default=100, show_default=True, help="Number of past records.")
 @json_option("Print one JSON object per line, with time, level, node and message.")
 @server_options
-def logs(server: Server, name: str, namespace: str, follow: bool, tail: int, as_json: bool, debug: bool) -> int:
+def logs(server: ServerClient, name: str, namespace: str, follow: bool, tail: int, as_json: bool, debug: bool) -> int:
     """Print the last log records of a pipeline of a server.
 
     \b

@@ -107,7 +107,7 @@ def _prepared(
 
     launcher = Launcher.of(config).for_preview(rows)
     run = launcher.run(launcher.pipeline(pipeline_file))
-    runtime = start_spark(config, run.operator_classes.spark_packages, debug=debug)
+    runtime = start_spark(config, run.node_declarations.spark_packages, debug=debug)
     resources.callback(runtime.stop)
     shutdown.clean_up = runtime.kill
     launcher.build(run, runtime.session)

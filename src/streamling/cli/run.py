@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streamling.pipeline.config import AppConfig
     from streamling.serve.admin.routes import Preview
     from streamling.serve.admin.server import AdminServer
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
     from streamling.spark.jvm.timings import Timings
 
 log = logging.getLogger(__name__)
@@ -147,7 +147,7 @@ def _run(
     shutdown.budget = config.shutdown_budget_secs
     with ExitStack() as resources:
 
-        def start(packages: frozenset[str]) -> SparkRuntime:
+        def start(packages: frozenset[str]) -> SparkDriver:
             runtime = start_spark(config, packages, debug=debug, timings=timings)
             shutdown.clean_up = runtime.kill
             return runtime
@@ -170,7 +170,7 @@ def _run(
         state = resources.enter_context(launcher.state(pipeline, in_memory=dry_run))
         counted = is_reported(config, metrics_file)
         run = launcher.run(pipeline, state, count_in_spark=counted)
-        runtime = spark.started(run.operator_classes.spark_packages)
+        runtime = spark.started(run.node_declarations.spark_packages)
         launcher.build(run, runtime.session, timings=timings, check_workers=not dry_run)
         if dry_run:
             log.info("%s: every plan can be built", pipeline.file)
@@ -194,7 +194,7 @@ def _previews(config: AppConfig, config_name: str | None, file: str) -> Preview:
     return partial(FilePreviews(config, config_name).open_file, file)
 
 
-def _flow(run: PipelineRun, runtime: SparkRuntime, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
+def _flow(run: PipelineRun, runtime: SparkDriver, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
     """Run until the end."""
     from streamling.cli.watch import show_progress
 
@@ -227,7 +227,7 @@ def _wait(run: PipelineRun, *, tolerant: bool) -> None:
 
 
 @contextmanager
-def _prepare_next_start(runtime: SparkRuntime) -> Iterator[None]:
+def _prepare_next_start(runtime: SparkDriver) -> Iterator[None]:
     """Prepare the next run: a separate process with low priority builds the archive, when this run has ended or has
     been running for a while."""
 

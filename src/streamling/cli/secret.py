@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import click
 
-from streamling.cli._server import Server
+from streamling.cli._server import ServerClient
 from streamling.cli._server_options import address_options, connect
 from streamling.cli.canvas import echo_json
 from streamling.cli.errors import ExitCode
@@ -56,7 +56,7 @@ def secret() -> None:
 class _RemoteStore:
     """The store of a server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerClient) -> None:
         self._server = server
 
     def names(self) -> list[str]:

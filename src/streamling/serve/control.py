@@ -15,7 +15,7 @@ from streamling.pipeline.secrets.store import SecretStore
 from streamling.redaction import MASK
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
-from streamling.serve.fleet_metrics import ObservedPipeline, fleet_exposition
+from streamling.serve.fleet_metrics import MeasuredPipeline, fleet_exposition
 from streamling.serve.launchers import Launchers
 from streamling.serve.lifecycle import State
 from streamling.serve.masking import masked_text, masked_values
@@ -124,7 +124,7 @@ class ControlPlane:
         known = self._reconciler
         return fleet_exposition(
             [
-                ObservedPipeline(key, known.actual(key), known.measure(key), known.handle(key))
+                MeasuredPipeline(key, known.actual(key), known.measure(key), known.handle(key))
                 for key in sorted(self.catalogue.records())
                 if sees(key.namespace)
             ]

@@ -27,7 +27,7 @@ _THREADS: Final = 32
 
 
 @dataclass(frozen=True)
-class ObservedPipeline:
+class MeasuredPipeline:
     """What the server knows about a pipeline; the handle of one that is not loaded is None."""
 
     key: PipelineKey
@@ -58,16 +58,16 @@ class Selection:
         return taken, left_out
 
 
-def fleet_exposition(pipelines: Sequence[ObservedPipeline]) -> str:
+def fleet_exposition(pipelines: Sequence[MeasuredPipeline]) -> str:
     """The text for Prometheus."""
     return exposition(fleet_series(pipelines, Selection()))
 
 
-def fleet_series(pipelines: Sequence[ObservedPipeline], selection: Selection) -> Iterator[Series]:
+def fleet_series(pipelines: Sequence[MeasuredPipeline], selection: Selection) -> Iterator[Series]:
     """The series of ``pipelines``, with their namespaces and names."""
     deadline = time.monotonic() + _SECONDS
 
-    def measured(pipeline: ObservedPipeline) -> Sequence[Series] | None:
+    def measured(pipeline: MeasuredPipeline) -> Sequence[Series] | None:
         """None if the pipeline did not answer in time."""
         return () if pipeline.handle is None else pipeline.handle.metrics(max(0.0, deadline - time.monotonic()))
 
@@ -79,7 +79,7 @@ def fleet_series(pipelines: Sequence[ObservedPipeline], selection: Selection) ->
         yield from _own_series(pipeline, left_out, is_missing=series is None)
 
 
-def _own_series(pipeline: ObservedPipeline, left_out: int, *, is_missing: bool) -> Iterator[Series]:
+def _own_series(pipeline: MeasuredPipeline, left_out: int, *, is_missing: bool) -> Iterator[Series]:
     actual, measures = pipeline.actual, pipeline.measures
     values: dict[str, float | None] = {
         "pipeline_state": 1,

@@ -122,7 +122,7 @@ def _external_positions(
 ) -> list[ExternalPosition]:
     try:
         pipeline = launcher.parse(record.definition, record.file)
-        return launcher.run(pipeline).operator_classes.external_positions(spark, None)
+        return launcher.run(pipeline).node_declarations.external_positions(spark, None)
     except StreamlingError as error:
         log.warning("%s: only its entries in the state backend are deleted: %s", record.key, error)
         return []

@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
+from streamling.retry import backoff_delay
 from streamling.serve.model import PipelineKey
 from streamling.serve.runtime import JvmDeath, Phase, Report
 
-#: Pauses between restarts double from the first to the longest.
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 300.0
+#: seconds between restarts: they double from the first to the longest
+_FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0
 #: After running for this long, the next failure counts as the first one, and a suspect is cleared.
 _STABLE_SECONDS = 60.0
 #: A suspect waits this long for the starts of pipelines that are not: its trial may interrupt them.
@@ -65,7 +66,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Failure:
+class PipelineFailure:
     """Why a pipeline ended."""
 
     message: str
@@ -88,7 +89,7 @@ class Actual:
     error: str = ""
     remedy: str = ""
     #: kept while the pipeline runs again, until it has worked for a while or the user starts it
-    last_failure: Failure | None = None
+    last_failure: PipelineFailure | None = None
     #: restarts after failures since the user, or the server, started it, and when that was
     restarts: int = 0
     restarts_since: float | None = None
@@ -127,7 +128,7 @@ def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual
 
 
 def _failed(actual: Actual, error: str, remedy: str, node: str, now: float) -> Actual:
-    return replace(actual, error=error, remedy=remedy, last_failure=Failure(error, remedy, node, now))
+    return replace(actual, error=error, remedy=remedy, last_failure=PipelineFailure(error, remedy, node, now))
 
 
 def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
@@ -143,9 +144,9 @@ def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
     if not report.retriable:
         return failure.moved(State.FAILED, now, "the error does not go away by itself")
     failures = 1 if _is_stable(actual, now) else actual.failures + 1
-    pause = restart_pause(failures, chance)
+    delay = restart_delay(failures, chance)
     waiting = failure.moved(State.RESTARTING, now, f"failure {failures} in a row")
-    return replace(waiting, failures=failures, retry_at=now + pause)
+    return replace(waiting, failures=failures, retry_at=now + delay)
 
 
 def _is_stable(actual: Actual, now: float) -> bool:
@@ -154,12 +155,12 @@ def _is_stable(actual: Actual, now: float) -> bool:
 
 def _lost_jvm(actual: Actual, death: JvmDeath, now: float, chance: float) -> Actual:
     """The JVM has ended. It may have been any of the pipelines for which it was evaluating something, unless this one
-    was the only suspect that ran. The first restart is at once, the next ones after pauses: whatever ends the JVM might
+    was the only suspect that ran. The first restart is at once, the next ones after delays: whatever ends the JVM might
     do so for ever."""
     failures = 1 if _is_stable(actual, now) else actual.failures + 1
-    pause = restart_pause(failures - 1, chance) if failures > 1 else 0.0
+    delay = restart_delay(failures - 1, chance) if failures > 1 else 0.0
     again = actual.moved(State.RESTARTING, now, "Spark has ended and is started again")
-    again = replace(again, failures=failures, retry_at=now + pause)
+    again = replace(again, failures=failures, retry_at=now + delay)
     if not death.evaluating:
         return again
     if actual.suspicions and death.alone:
@@ -236,6 +237,6 @@ def _start(wish: Wish, actual: Actual, now: float) -> tuple[Action, Actual]:
     return Action.LOAD, started
 
 
-def restart_pause(failures: int, chance: float) -> float:
-    """Seconds before the start that follows the given number of failures in a row."""
-    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 20)) * (1 + chance / 2))
+def restart_delay(failures: int, chance: float) -> float:
+    """Return the seconds before the start that follows the given number of failures in a row."""
+    return backoff_delay(failures, chance, first=_FIRST_DELAY, longest=_LONGEST_DELAY)

@@ -101,7 +101,7 @@ class CheckedPreview:
             for node in pipeline
             if node.kind.has_output and node.options.emits_rows
         ]
-        return cls(record, nodes, launcher.run(pipeline).operator_classes.spark_packages)
+        return cls(record, nodes, launcher.run(pipeline).node_declarations.spark_packages)
 
 
 class DefinitionPreviews:

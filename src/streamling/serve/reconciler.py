@@ -131,13 +131,13 @@ class Reconciler:
             self._woken.clear()
             try:
                 self._pass(self._records())
-                pause = self._pause()
+                seconds = self._seconds_to_next_pass()
             except Exception:
                 log.exception("the reconciler failed and tries again")
-                pause = _PASS_SECONDS
-            self._woken.wait(pause)
+                seconds = _PASS_SECONDS
+            self._woken.wait(seconds)
 
-    def _pause(self) -> float:
+    def _seconds_to_next_pass(self) -> float:
         """Seconds until the next pass: few while a pipeline that was just started may become ready."""
         recently = self._clock() - _CONNECTING_SECONDS
         found = [entry.actual for entry in list(self._entries.values())]

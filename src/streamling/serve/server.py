@@ -105,7 +105,7 @@ class Server:
             return "stopping"
         if not self._has_started or not self._spark.is_up():
             return "starting"
-        return "" if self._writability.holds() else "the database of the catalogue cannot be written"
+        return "" if self._writability.is_writable() else "the database of the catalogue cannot be written"
 
     def is_stopping(self) -> bool:
         return self._stopping.is_set()

@@ -18,7 +18,7 @@ from streamling.serve.runtime import JvmDeath
 from streamling.spark.java import java_class
 from streamling.spark.jvm.command import DEFAULT_HEAP_MB
 from streamling.spark.jvm.jars import fetched_spark_packages, known_spark_packages
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 POOL = "spark.scheduler.pool"
 
 
-def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkRuntime:
+def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkDriver:
     """A JVM with every Spark connector: pipelines that come later may need any of them."""
 
     start = partial(start_spark, config, conf={**_defaults(), **config.spark.conf}, debug=debug)
@@ -83,7 +83,7 @@ class Death:
 class SharedJvm:
     """One JVM and the pipelines that use it."""
 
-    def __init__(self, runtime: SparkRuntime) -> None:
+    def __init__(self, runtime: SparkDriver) -> None:
         self.runtime = runtime
         self._users: set[JvmUser] = set()
         self._lock = threading.Lock()
@@ -123,7 +123,7 @@ class SharedJvm:
 class WarmSpark:
     """A session that outlives its JVM."""
 
-    def __init__(self, start: Callable[[], SparkRuntime], *, stays_up: bool = True) -> None:
+    def __init__(self, start: Callable[[], SparkDriver], *, stays_up: bool = True) -> None:
         """With ``stays_up``, a JVM that has died is replaced at once, otherwise when somebody needs it."""
         self._start = start
         self._stays_up = stays_up

@@ -23,12 +23,12 @@ class Writability:
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._holds = True
+        self._was_writable = True
         self._checked_at = -_FRESH_SECONDS
         self._ended = threading.Event()
         self._ended.set()
 
-    def holds(self) -> bool:
+    def is_writable(self) -> bool:
         """Whether the last write succeeded. Waits a second at most, and only one thread at a time."""
         with self._lock:
             is_due = self._ended.is_set() and time.monotonic() - self._checked_at >= _FRESH_SECONDS
@@ -39,16 +39,16 @@ class Writability:
         if is_due:
             self._ended.wait(_WRITE_SECONDS)
         is_late = not self._ended.is_set() and time.monotonic() - self._checked_at >= _WRITE_SECONDS
-        return self._holds and not is_late
+        return self._was_writable and not is_late
 
     def _check(self) -> None:
         try:
             self._database.check_writable()
         except StreamlingError as error:
-            if self._holds:
+            if self._was_writable:
                 log.warning("the server is not ready: %s", error.with_causes)
-            self._holds = False
+            self._was_writable = False
         else:
-            self._holds = True
+            self._was_writable = True
         finally:
             self._ended.set()

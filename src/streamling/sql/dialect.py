@@ -18,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from streamling.errors import StreamlingError
 from streamling.recursion import recursion_limit
-from streamling.sql.problems import InvalidSql, Span, SqlProblem, problem_at
+from streamling.sql.problems import InvalidSql, SqlProblem, TextSpan, problem_at
 
 #: Functions whose arguments are not a plain list. Every other call stays as written (`exp.Anonymous`):
 #: `streamling.sql.functions` translates calls.
@@ -136,11 +136,11 @@ def parse(sql: str) -> tuple[exp.Query, list[Token]]:
     if len(queries) > 1:
         message, remedy = "there is more than one statement", "keep one SELECT; use one sql transform for each"
         end = next(token for token in tokens if token.token_type is TokenType.SEMICOLON)
-        raise InvalidSql([problem_at(sql, Span(end.start, end.end + 1), message, remedy)])
+        raise InvalidSql([problem_at(sql, TextSpan(end.start, end.end + 1), message, remedy)])
     return queries[0], tokens  # type: ignore[return-value]  # SELECT, WITH and ( start nothing else
 
 
-def too_deep(sql: str, span: Span | None = None) -> SqlProblem:
+def too_deep(sql: str, span: TextSpan | None = None) -> SqlProblem:
     message = f"the SQL is nested too deeply: more than {MAX_DEPTH} levels of parentheses, calls or CASE"
     return problem_at(sql, span, message, ("compute parts of it in a subquery, or in an earlier sql transform"))
 
@@ -150,7 +150,7 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
     for token in tokens:
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         if depth > MAX_DEPTH:
-            raise InvalidSql([too_deep(sql, Span(token.start, token.end + 1))])
+            raise InvalidSql([too_deep(sql, TextSpan(token.start, token.end + 1))])
 
 
 def _checked_tokens(sql: str) -> list[Token]:
@@ -167,7 +167,7 @@ def _checked_tokens(sql: str) -> list[Token]:
     first = tokens[0]
     if first.token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN):
         message = f"a sql transform is one SELECT statement, but this one starts with {first.text.upper()}"
-        raise InvalidSql([problem_at(sql, Span(first.start, first.end + 1), message, _WANTED)])
+        raise InvalidSql([problem_at(sql, TextSpan(first.start, first.end + 1), message, _WANTED)])
     return tokens
 
 
@@ -178,7 +178,7 @@ def _unreadable(sql: str, error: ParseError | TokenError) -> SqlProblem:
     detail = details[0]
     word = (detail.get("highlight") or "").strip("\n")
     end = _offset(sql, detail["line"], detail["col"])
-    span = Span(end - len(word), max(end, end - len(word) + 1))
+    span = TextSpan(end - len(word), max(end, end - len(word) + 1))
     if sql.startswith("${", span.start):
         message = "variables such as ${NAME} are not replaced in SQL"
         return problem_at(sql, span, message, "write the value itself")

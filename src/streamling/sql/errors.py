@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from streamling.errors import StreamlingError
 from streamling.spark.errors import is_from_spark, spark_error
-from streamling.sql.problems import Span
+from streamling.sql.problems import TextSpan
 
 if TYPE_CHECKING:
     from streamling.sql.statement import Statement
@@ -184,11 +184,11 @@ def _without_spark(message: str) -> str:
     return ". ".join(sentences).strip().rstrip(".") or "Spark could not run the SQL"
 
 
-def _span_of(statement: Statement, fragment: str) -> Span | None:
+def _span_of(statement: Statement, fragment: str) -> TextSpan | None:
     """The expression of the user's SQL that ``fragment`` of the rewritten one comes from: the one whose text is most
     similar. Rewriting changes quotes, case and names of functions."""
     wanted = _normal(fragment)
-    best: tuple[float, Span | None] = (0.5, None)
+    best: tuple[float, TextSpan | None] = (0.5, None)
     for part in statement.query.find_all(exp.Condition, exp.Cast):
         span = statement.text.whole(part)
         if span is None:

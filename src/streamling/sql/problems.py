@@ -9,7 +9,7 @@ from streamling.errors import StreamlingError
 
 
 @dataclass(frozen=True)
-class Span:
+class TextSpan:
     """A range of the SQL text, as character offsets; ``end`` is exclusive."""
 
     start: int
@@ -46,7 +46,7 @@ class InvalidSql(StreamlingError):
         super().__init__("\n".join(problem.block for problem in self.problems), internal=False)
 
 
-def problem_at(sql: str, span: Span | None, message: str, remedy: str | None = None) -> SqlProblem:
+def problem_at(sql: str, span: TextSpan | None, message: str, remedy: str | None = None) -> SqlProblem:
     """A problem with its line, column and excerpt, computed from its position in ``sql``."""
     if span is None:
         return SqlProblem(message, remedy=remedy)

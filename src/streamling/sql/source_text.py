@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from streamling.sql.problems import Span, SqlProblem, problem_at
+from streamling.sql.problems import SqlProblem, TextSpan, problem_at
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,17 +32,17 @@ class SourceText:
     sql: str
     tokens: Sequence[Token]
 
-    def span(self, node: exp.Expr) -> Span | None:
+    def span(self, node: exp.Expr) -> TextSpan | None:
         """From the first to the last part of ``node`` with a known location; that of the parent if there is none."""
         return _own_span(node) or (self.span(node.parent) if node.parent else None)
 
-    def clause(self, node: exp.Expr, *keywords: TokenType) -> Span | None:
+    def clause(self, node: exp.Expr, *keywords: TokenType) -> TextSpan | None:
         """The nearest keyword before the first known part of ``node``; that part if there is none."""
         inside = self.span(node)
         if inside is None:
             return None
         before = [t for t in self.tokens if t.start <= inside.start and t.token_type in keywords]
-        return Span(before[-1].start, before[-1].end + 1) if before else inside
+        return TextSpan(before[-1].start, before[-1].end + 1) if before else inside
 
     def item(self, node: exp.Expr) -> str:
         """The user's text for ``node`` of a select list, from comma to comma, on one line."""
@@ -55,7 +55,7 @@ class SourceText:
         end = _reach(behind, _OPENING, _CLOSING, span.end, lambda token: token.end + 1)
         return " ".join(self.sql[start:end].split())
 
-    def whole(self, node: exp.Expr) -> Span | None:
+    def whole(self, node: exp.Expr) -> TextSpan | None:
         """The user's text for ``node``, extended to balanced brackets; None if no part has a location."""
         span = _own_span(node)
         if span is None:
@@ -64,20 +64,20 @@ class SourceText:
             span = self._cast(span)
         elif isinstance(node, exp.Case):
             span = self._case(span)
-        return Span(span.start, self._closed(span))
+        return TextSpan(span.start, self._closed(span))
 
-    def _cast(self, value: Span) -> Span:
+    def _cast(self, value: TextSpan) -> TextSpan:
         """The value of a cast with the preceding ``CAST(`` or the following ``::type``."""
         before = [token for token in self.tokens if token.end < value.start][-2:]
         if len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST"):
-            return Span(before[0].start, value.end)
+            return TextSpan(before[0].start, value.end)
         end = self._closed(value)
         behind = [token for token in self.tokens if token.start >= end][:2]
         if len(behind) == 2 and behind[0].token_type is TokenType.DCOLON:
-            return Span(value.start, behind[1].end + 1)
+            return TextSpan(value.start, behind[1].end + 1)
         return value
 
-    def _case(self, inside: Span) -> Span:
+    def _case(self, inside: TextSpan) -> TextSpan:
         """From ``CASE`` to its ``END``, which have no location in the tree."""
         start = next(
             (t.start for t in reversed(self.tokens) if t.token_type is TokenType.CASE and t.start < inside.start), None
@@ -89,10 +89,10 @@ class SourceText:
             if token.start >= start:
                 depth += (token.token_type is TokenType.CASE) - (token.token_type is TokenType.END)
                 if depth == 0:
-                    return Span(start, token.end + 1)
+                    return TextSpan(start, token.end + 1)
         return inside
 
-    def _closed(self, span: Span) -> int:
+    def _closed(self, span: TextSpan) -> int:
         """``span`` extended to close the brackets that are opened in it, or right after a call's name."""
         inside = [t for t in self.tokens if t.start >= span.start]
         depth, end = 0, span.end
@@ -105,7 +105,7 @@ class SourceText:
             end = max(end, token.end + 1)
         return end
 
-    def problem(self, place: exp.Expr | Span | None, message: str, remedy: str | None = None) -> SqlProblem:
+    def problem(self, place: exp.Expr | TextSpan | None, message: str, remedy: str | None = None) -> SqlProblem:
         span = self.whole(place) or self.span(place) if isinstance(place, exp.Expr) else place
         return problem_at(self.sql, span, message, remedy)
 
@@ -153,11 +153,11 @@ def _reach(
     return edge
 
 
-def _own_span(node: exp.Expr) -> Span | None:
+def _own_span(node: exp.Expr) -> TextSpan | None:
     places = [part.meta for part in node.walk() if "start" in part.meta]
     if not places:
         return None
-    return Span(min(place["start"] for place in places), max(place["end"] for place in places) + 1)
+    return TextSpan(min(place["start"] for place in places), max(place["end"] for place in places) + 1)
 
 
 _ENDS = (TokenType.COMMA, TokenType.SELECT, TokenType.FROM)

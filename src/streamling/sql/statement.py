@@ -14,7 +14,7 @@ from streamling.sql import catalog, rules
 from streamling.sql.compiler import Compiled, Inputs, compile_query
 from streamling.sql.dialect import deep_recursion, parse, too_deep
 from streamling.sql.library.declaration import Function
-from streamling.sql.problems import InvalidSql, Span, SqlProblem
+from streamling.sql.problems import InvalidSql, SqlProblem, TextSpan
 from streamling.sql.references import lookup_calls, name_parts, references, resolve_table_names, table_name
 from streamling.sql.source_text import Compilation, SourceText, has_place
 
@@ -104,12 +104,12 @@ class Statement:
                     place = self.text.span(item) if has_place(item) else self._star(select)
                     yield self.text.problem(place, message, remedy)
 
-    def _star(self, select: exp.Select) -> Span | None:
+    def _star(self, select: exp.Select) -> TextSpan | None:
         """The first ``*`` after the SELECT: the parser stores no place for it."""
         begin = self.text.clause(select, TokenType.SELECT)
         for token in self.text.tokens:
             if token.token_type is TokenType.STAR and (begin is None or token.start >= begin.start):
-                return Span(token.start, token.end + 1)
+                return TextSpan(token.start, token.end + 1)
         return begin
 
     def find_random_calls(self, message: str, remedy: str) -> Iterator[SqlProblem]:

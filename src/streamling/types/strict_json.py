@@ -15,6 +15,8 @@ from streamling.types.json_depth import is_too_deep
 class Number(str):
     """A number as written."""
 
+    __slots__ = ()
+
 
 def to_json_text(value: Any) -> str:
     """Return a value as JSON, numbers as written."""

@@ -295,7 +295,7 @@ def test_every_system_is_checked(bench, spark):
     bench.database.offsets({(topic.name, 0): 3})
     run = bench.prepare(bench.text(bench.source(topic, "archive", "archive")))
     url, name = bench.database.clickhouse.url, bench.database.name
-    found = {one.connection.target: one.connection.check() for one in run.operator_classes.connections(lambda: spark)}
+    found = {one.connection.target: one.connection.check() for one in run.node_declarations.connections(lambda: spark)}
     assert re.fullmatch(r"server [\d.]+, user '\w+'", found.pop(f"{url}, database '{name}'") or "")
     assert found == {
         f"{url}, offset table {name}.kafka_offsets": f"1 partition of the topic '{topic.name}'",
@@ -308,7 +308,7 @@ def test_a_reset_also_clears_the_offsets_of_the_group(bench, spark):
     topic = bench.topic()
     topic.write(ORDERS, *orders(0, 5))
     run = bench.prepare(bench.text(bench.source(topic)))
-    (position,) = run.operator_classes.external_positions(lambda: spark, None)
+    (position,) = run.node_declarations.external_positions(lambda: spark, None)
     assert f"for the topic '{topic.name}'" in position.what
 
 

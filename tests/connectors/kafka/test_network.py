@@ -21,10 +21,10 @@ import json
 from pathlib import Path
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.errors import StreamlingError
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 from streamling.network.policy import NetworkPolicy
 
-runtime = SparkRuntime.start(
+runtime = SparkDriver.start(
     master="local[1]", cache_dir=Path({cache!r}), quick=True, spark_packages=frozenset({{"kafka"}}),
     properties=NetworkPolicy(True, {allow!r}).java_properties(),
 )

@@ -144,8 +144,8 @@ def test_an_invalid_archive_only_costs_time(tmp_path: Path) -> None:
     outcome = run_python(
         f"""
         from pathlib import Path
-        from streamling.spark.jvm.session import SparkRuntime
-        runtime = SparkRuntime.start(master="local[2]", cache_dir=Path({str(tmp_path)!r}), quick=True)
+        from streamling.spark.jvm.session import SparkDriver
+        runtime = SparkDriver.start(master="local[2]", cache_dir=Path({str(tmp_path)!r}), quick=True)
         print(runtime.archive_missing(), runtime.session().range(3).count())
         runtime.stop()
         """,
@@ -160,10 +160,10 @@ def start_strictly(cache_dir: Path, cwd: Path) -> None:
     outcome = run_python(
         f"""
         from pathlib import Path
-        from streamling.spark.jvm.session import SparkRuntime
+        from streamling.spark.jvm.session import SparkDriver
         conf = {{"spark.driver.extraJavaOptions": {strict!r}, "spark.driver.memory": "1g"}}
         for quick in (True, False):
-            runtime = SparkRuntime.start(master="local[2]", conf=conf, cache_dir=Path({str(cache_dir)!r}), quick=quick)
+            runtime = SparkDriver.start(master="local[2]", conf=conf, cache_dir=Path({str(cache_dir)!r}), quick=quick)
             print(runtime.archive_missing(), runtime.session().range(3).count())
             runtime.stop()
         """,

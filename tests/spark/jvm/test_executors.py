@@ -19,7 +19,7 @@ DISTRIBUTED = """
 import os, sys
 from pathlib import Path
 from streamling.spark.arrow_map import map_in_arrow
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 
 def where(batches):
     import pyarrow as pa
@@ -29,7 +29,7 @@ def where(batches):
         rows = [(os.getppid(), sys.executable, "zip" in pyspark.__file__)] * batch.num_rows
         yield pa.RecordBatch.from_pylist([dict(zip(("parent", "python", "zipped"), row)) for row in rows])
 
-runtime = SparkRuntime.start(master=MASTER, conf=CONF, cache_dir=Path(CACHE), quick=True)
+runtime = SparkDriver.start(master=MASTER, conf=CONF, cache_dir=Path(CACHE), quick=True)
 try:
     frame = map_in_arrow(runtime.session().range(0, 100, 1, 8), where, "parent bigint, python string, zipped boolean")
     rows = frame.toArrow().to_pylist()

@@ -155,7 +155,7 @@ def test_every_node_declares_its_spark_packages(source: str, sink: str, expected
     registry, config = Registry.builtin(), AppConfig()
     pipeline = parse_pipeline(text, registry=registry, config=config)
     assert (
-        PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).operator_classes.spark_packages
+        PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).node_declarations.spark_packages
         == expected
     )
 

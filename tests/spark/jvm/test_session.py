@@ -30,11 +30,11 @@ START = """
 import json, os, signal, sys, time
 from pathlib import Path
 from streamling.errors import StreamlingError
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 from streamling.spark.jvm.timings import Timings
 
 def start(**wanted):
-    return SparkRuntime.start(**{"master": "local[2]", "quick": True, "cache_dir": Path(CACHE), **wanted})
+    return SparkDriver.start(**{"master": "local[2]", "quick": True, "cache_dir": Path(CACHE), **wanted})
 """
 
 OBSERVATIONS = """

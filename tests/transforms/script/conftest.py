@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.transforms.script.console import Console
-from streamling.transforms.script.engine import Engine, Limits
+from streamling.transforms.script.engine import Limits, ScriptEngine
 from streamling.transforms.script.quickjs import QuickJs
 from streamling.transforms.script.runner import Runner
 from streamling.transforms.script.typescript import strip_types
@@ -22,7 +22,7 @@ TIGHT = Limits(32 << 20, 0.5)
 class Scripts:
     """Runs scripts over small batches, as a script transform does."""
 
-    def __init__(self, engine: Engine, limits: Limits) -> None:
+    def __init__(self, engine: ScriptEngine, limits: Limits) -> None:
         self.engine = engine
         self.limits = limits
         self.lines: list[str] = []
@@ -53,10 +53,10 @@ class Scripts:
 
 
 @pytest.fixture(scope="session")
-def engines() -> Callable[[str, Limits], Engine]:
-    made: dict[tuple[str, Limits], Engine] = {}
+def engines() -> Callable[[str, Limits], ScriptEngine]:
+    made: dict[tuple[str, Limits], ScriptEngine] = {}
 
-    def get(name: str, limits: Limits) -> Engine:
+    def get(name: str, limits: Limits) -> ScriptEngine:
         if (name, limits) not in made:
             made[name, limits] = QuickJs(limits) if name == "quickjs" else V8(limits)
         return made[name, limits]

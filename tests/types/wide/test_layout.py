@@ -20,10 +20,10 @@ from streamling.types.wide.layout import (
     from_decimals,
     from_integers,
     is_wide,
-    to_decimals,
     to_integers,
     to_texts,
 )
+from tests.types.physical import to_decimals
 from tests.types.wide.wide_numbers import TYPES, edges, held, some
 
 SEED = 20260

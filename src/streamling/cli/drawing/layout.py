@@ -16,7 +16,7 @@ _SWEEPS = 8
 
 
 @dataclass
-class Layout:
+class GraphLayout:
     """Columns of names from left to right, each from top to bottom. An edge that passes a column has a waypoint there,
     whose name is not that of a node."""
 
@@ -27,10 +27,10 @@ class Layout:
     rows: dict[str, float] = field(default_factory=dict)
 
 
-def layout_of(graph: Graph) -> Layout:
+def layout_of(graph: Graph) -> GraphLayout:
     """The columns and rows of all nodes."""
     column = _columns(graph)
-    layout = Layout([[] for _ in range(max(column.values(), default=-1) + 1)], {})
+    layout = GraphLayout([[] for _ in range(max(column.values(), default=-1) + 1)], {})
     for node in graph.nodes:
         layout.columns[column[node.name]].append(node.name)
     for number, edge in enumerate(graph.edges):
@@ -67,7 +67,7 @@ def _columns(graph: Graph) -> dict[str, int]:
     return column
 
 
-def _neighbours(layout: Layout) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
+def _neighbours(layout: GraphLayout) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
     """Those in the column before and in the column after, by name."""
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
@@ -79,7 +79,7 @@ def _neighbours(layout: Layout) -> tuple[Mapping[str, list[str]], Mapping[str, l
 
 
 def _sort(
-    layout: Layout, neighbours: tuple[Mapping[str, list[str]], Mapping[str, list[str]]], *, forward: bool
+    layout: GraphLayout, neighbours: tuple[Mapping[str, list[str]], Mapping[str, list[str]]], *, forward: bool
 ) -> None:
     """Order each column by the average position of the neighbours in the column before it, or after it."""
     columns = layout.columns if forward else layout.columns[::-1]
@@ -93,7 +93,7 @@ def _sort(
         free.sort(key=average.__getitem__)
 
 
-def _rows(layout: Layout, neighbours: tuple[Mapping[str, list[str]], Mapping[str, list[str]]]) -> dict[str, float]:
+def _rows(layout: GraphLayout, neighbours: tuple[Mapping[str, list[str]], Mapping[str, list[str]]]) -> dict[str, float]:
     """Rows at a distance of at least one, each name near the average of its neighbours."""
     rows = {name: float(index) for column in layout.columns for index, name in enumerate(column)}
     for sweep in range(_SWEEPS):

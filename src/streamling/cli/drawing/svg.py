@@ -8,7 +8,7 @@ from unicodedata import east_asian_width
 from xml.sax.saxutils import escape
 
 from streamling.cli.drawing.graph import Edge, EdgeKind, Graph, GraphNode, Shape
-from streamling.cli.drawing.layout import Layout, layout_of
+from streamling.cli.drawing.layout import GraphLayout, layout_of
 
 _MARGIN, _COLUMN_GAP, _ROW_HEIGHT, _NODE_HEIGHT = 24, 96, 96, 70
 #: height of the curved ends of a sink
@@ -71,7 +71,7 @@ def svg(graph: Graph) -> str:
 
 
 class _Drawing:
-    def __init__(self, graph: Graph, layout: Layout) -> None:
+    def __init__(self, graph: Graph, layout: GraphLayout) -> None:
         self._graph = graph
         self._layout = layout
         by_name = {node.name: node for node in graph.nodes}

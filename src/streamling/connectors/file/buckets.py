@@ -27,7 +27,7 @@ _BUFFER_BYTES = 4 << 20
 class BucketStorage:
     """A prefix, an object or a pattern in an S3 or Google Cloud Storage bucket."""
 
-    is_local = False
+    is_on_disk = False
 
     def __init__(self, scheme: str, path: str, format: str, environ: Mapping[str, str]) -> None:
         self._scheme = scheme

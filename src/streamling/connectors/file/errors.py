@@ -80,7 +80,7 @@ class FileErrorTranslator:
 
     def _read_again(self, one: StagedFile) -> None:
         """If Spark does not name the file, Arrow may fail at the same one."""
-        if self.format == "parquet" and self.storage.is_local:
+        if self.format == "parquet" and self.storage.is_on_disk:
             with open(one.path, "rb") as stream:
                 for _ in parquet_tables(stream, one.origin, self.schema, 1 << 16):
                     pass

@@ -96,7 +96,7 @@ class FileReader:
             missing = self._missing(filled, contents)
             return self._text_rows([content for content in contents if content]), missing
         staged: Sequence[StagedFile | None] = self._in_place(filled)
-        if not (self._storage.is_local and all(map(_is_readable, filled))):
+        if not (self._storage.is_on_disk and all(map(_is_readable, filled))):
             staged = self._staging.stage(filled)
         return self._declared_rows(filled, staged)
 
@@ -119,7 +119,7 @@ class FileReader:
 
     def missing_files(self) -> list[File]:
         """Return the files of the last batch that may have disappeared before Spark read them."""
-        if not self._storage.is_local or not self._by_age or self._format in _TEXT:
+        if not self._storage.is_on_disk or not self._by_age or self._format in _TEXT:
             return []
         current, self._current = self._current, ()
         files = [one.origin for one in current if not os.path.exists(one.origin.path)]
@@ -229,7 +229,7 @@ class FileReader:
         headers, missing = ([], []) if self._format == "json" else self._read_headers(files, in_place)
         self._current = in_place
         schema = self._schema
-        by_spark = self._format not in _TEXT and self._storage.is_local and all(map(_is_readable, files))
+        by_spark = self._format not in _TEXT and self._storage.is_on_disk and all(map(_is_readable, files))
         if by_spark and not any(header.needs(Conversion.ARROW, schema) for header in headers):
             return SparkRead(lambda spark: self._found_frame(spark, headers, schema)), missing
         existing = [file for file in files if file not in missing]
@@ -264,7 +264,7 @@ class FileReader:
 
     def _pool(self, call: Callable[..., object], items: Sequence[object]) -> list:  # type: ignore[type-arg]
         """Call ``call`` for all items, concurrently if each waits for a bucket."""
-        if len(items) == 1 or self._storage.is_local:
+        if len(items) == 1 or self._storage.is_on_disk:
             return list(map(call, items))
         with ThreadPoolExecutor(16) as pool:
             return list(pool.map(call, items))

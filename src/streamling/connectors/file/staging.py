@@ -58,7 +58,7 @@ class StagingFolder:
     def stage(self, files: Sequence[File]) -> list[StagedFile | None]:
         """Stage whole files, in the same order; None for a file that no longer exists."""
         staged = [StagedFile(self._new_path(file), file) for file in files]
-        if self._storage.is_local:
+        if self._storage.is_on_disk:
             return [self._link(one) for one in staged]
         with ThreadPoolExecutor(_DOWNLOADS) as pool:
             return list(pool.map(self._download, staged))

@@ -68,7 +68,7 @@ class Storage(Protocol):
     #: folder above those of `File.partitions`
     root: str
     #: whether Spark can read `File.path` itself
-    is_local: bool
+    is_on_disk: bool
 
     def list_files(self) -> list[File]:
         """Return all matching files, sorted by path; may be empty."""
@@ -138,7 +138,7 @@ def decompress(stream: IO[bytes], path: str) -> IO[bytes]:
 class LocalStorage:
     """A folder, a file or a pattern on this machine."""
 
-    is_local = True
+    is_on_disk = True
 
     def __init__(self, path: str, format: str, own_files: OwnFiles) -> None:
         self._format = format

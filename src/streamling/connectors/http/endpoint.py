@@ -182,16 +182,16 @@ class Endpoint:
         stopping = self._context.stopping
         if should_give_up(error, attempt, stopping):
             raise error
-        pause = backoff_delay(attempt, random.random())
+        delay = backoff_delay(attempt, random.random())
         if isinstance(error, Unreachable):
-            pause = min(pause, MAX_STARTUP_BACKOFF)
-            if time.monotonic() - started + pause > self._context.config.startup_timeout_sec:
+            delay = min(delay, MAX_STARTUP_BACKOFF)
+            if time.monotonic() - started + delay > self._context.config.startup_timeout_sec:
                 raise error
         if stopping.is_set():
-            await asyncio.sleep(pause)
+            await asyncio.sleep(delay)
             return
-        pause = max(pause, at_least)
-        self._retry_log.failed(error, attempt, pause)
-        end = time.monotonic() + pause
+        delay = max(delay, at_least)
+        self._retry_log.failed(error, attempt, delay)
+        end = time.monotonic() + delay
         while (left := end - time.monotonic()) > 0 and not stopping.is_set():
             await asyncio.sleep(min(left, _POLL))

@@ -148,9 +148,9 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
         if not self._attempts:
             self._failing_since = time.monotonic()
         self._attempts += 1
-        pause = backoff_delay(self._attempts, random.random())
-        self._retry_log.failed(error, self._attempts, pause)
-        return Wait(pause)
+        delay = backoff_delay(self._attempts, random.random())
+        self._retry_log.failed(error, self._attempts, delay)
+        return Wait(delay)
 
     def _next(self, spark: SparkSession, position: Position) -> SourceBatch | Wait | End:
         phases = self._stored.parse(position.get(self._stored.key)) or Phases()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAME = "source"
 
 
-class RowFilter:
+class SourceFilter:
     """A condition, parsed once. Raises a user error if it is invalid."""
 
     def __init__(self, condition: str) -> None:

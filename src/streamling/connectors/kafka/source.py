@@ -25,7 +25,7 @@ from streamling.connectors.kafka.decode.invalid_messages import (
 from streamling.connectors.kafka.decode.json import JsonFormat
 from streamling.connectors.kafka.decode.rows import METADATA, decode_rows, decode_rows_with_rejects
 from streamling.connectors.kafka.errors import error_text
-from streamling.connectors.kafka.filter import RowFilter
+from streamling.connectors.kafka.filter import SourceFilter
 from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
@@ -185,8 +185,8 @@ class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, Sourc
         return self
 
     @cached_property
-    def row_filter(self) -> RowFilter | None:
-        return RowFilter(self.filter) if self.filter is not None and self.filter.strip() else None
+    def row_filter(self) -> SourceFilter | None:
+        return SourceFilter(self.filter) if self.filter is not None and self.filter.strip() else None
 
 
 class KafkaSource(StreamedSource[KafkaSourceOptions]):

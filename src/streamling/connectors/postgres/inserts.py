@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from streamling.connectors.postgres.statements import CopyTransaction, quote_names, statement
 
 #: maximum number of batches between two attempts
-_LONGEST_PAUSE: Final = 64
+_LONGEST_INTERVAL: Final = 64
 
 
 def is_all_inserts(batch: pa.RecordBatch, key: Sequence[str], operation: str) -> bool:
@@ -49,7 +49,7 @@ class InsertBackoff:
 
     def __init__(self) -> None:
         self._left = 0
-        self._pause = 1
+        self._interval = 1
 
     def should_try(self) -> bool:
         """Return whether to attempt it; called once for each eligible batch."""
@@ -59,8 +59,8 @@ class InsertBackoff:
         return True
 
     def succeeded(self) -> None:
-        self._pause = 1
+        self._interval = 1
 
     def failed(self) -> None:
-        self._left = self._pause
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        self._left = self._interval
+        self._interval = min(self._interval * 2, _LONGEST_INTERVAL)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from streamling.errors import StreamlingError
 from streamling.spark.arrow_map import map_in_arrow
 from streamling.spark.jvm.archive import Archive
-from streamling.spark.jvm.session import SparkRuntime
+from streamling.spark.jvm.session import SparkDriver
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -245,7 +245,7 @@ def main(arguments: list[str]) -> int:
 def _build(archive: Archive, cache_dir: Path, conf: dict[str, str], spark_packages: frozenset[str]) -> None:
     _report_progress(doing="starting Spark", done=0.0)
     archive.prepare()
-    runtime = SparkRuntime.start(
+    runtime = SparkDriver.start(
         master="local[2]", conf=conf, cache_dir=cache_dir, spark_packages=spark_packages, record=True
     )
     _train(runtime)
@@ -258,7 +258,7 @@ def _report_waiting() -> None:
     _report_progress(doing="waiting for another process that is building it", done=0.0)
 
 
-def _train(runtime: SparkRuntime) -> None:
+def _train(runtime: SparkDriver) -> None:
     try:
         session = runtime.session()
         # not in the scratch folder of the run: file sources do not read those
@@ -271,7 +271,7 @@ def _train(runtime: SparkRuntime) -> None:
         _stop(runtime)
 
 
-def _stop(runtime: SparkRuntime) -> None:
+def _stop(runtime: SparkDriver) -> None:
     """Writing the archive takes a third of the time and reports nothing: advance the bar slowly meanwhile."""
     ended = threading.Thread(target=runtime.stop)
     ended.start()

@@ -271,13 +271,13 @@ class Coordinator:
             return self._fail(event.error.context(f"checkpoint {epoch.number}: storing the positions"))
         epoch.failures += 1
         epoch.last_error = event.error
-        pause = backoff_delay(epoch.failures, 0.0)
-        epoch.retry_at = now + pause
+        delay = backoff_delay(epoch.failures, 0.0)
+        epoch.retry_at = now + delay
         if epoch.failures > 1:
             return []  # logged every `WARN_EVERY` seconds
         epoch.warn_at = now + WARN_EVERY
         failed = f"checkpoint {epoch.number}: storing the positions failed"
-        return [Warn(f"{failed}, retrying in {pause:g} s: {event.error}")]
+        return [Warn(f"{failed}, retrying in {delay:g} s: {event.error}")]
 
     def _leave_out(self, epoch: _Epoch, error: FencedError, now: float) -> list[Action]:
         """Another instance continues with some of the keys from what is stored: our positions there are void."""

@@ -26,7 +26,7 @@ from streamling.plugins.streams import LocalPlan, NeedsJob, StreamedSource
 from streamling.spark.counting import row_count
 
 #: takes the aggregates of an observation in the plan
-Report = Callable[[Sequence[float | None]], None]
+RecordCounts = Callable[[Sequence[float | None]], None]
 
 
 class DriverEvaluator(Protocol):
@@ -61,7 +61,7 @@ class Prefix:
     #: counts the rows of the node; None: nothing is counted inside the plan
     meter: NodeMeter | None
     #: what to do with the observations in the plan, by name
-    reports: Mapping[str, Report] = field(default_factory=dict)
+    reports: Mapping[str, RecordCounts] = field(default_factory=dict)
     #: from the source to the node
     edges: tuple[Edge, ...] = ()
     #: those of the nodes before it
@@ -114,13 +114,13 @@ class Prefix:
             self.node.emit(Rows(self.rows.session, batches=[batch], producer=self.rows.producer))
 
     def report(self, plan: LocalPlan) -> None:
-        """Report what ``plan`` has counted."""
+        """RecordCounts what ``plan`` has counted."""
         if self.reports:
             for name, values in plan.observed().items():
                 self.reports[name](values)
 
 
-def _counting(*counters: Callable[[int], None]) -> Report:
+def _counting(*counters: Callable[[int], None]) -> RecordCounts:
     def report(values: Sequence[float | None]) -> None:
         for count in counters:
             count(int(values[0] or 0))

@@ -205,11 +205,11 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         """Wait for a source that is unavailable; markers are still sent."""
         self._attempts = self._attempts + 1 if again.retriable else 0
         if self._attempts:
-            pause = backoff_delay(self._attempts, random.random())
+            delay = backoff_delay(self._attempts, random.random())
             if self._attempts == 1 or time.monotonic() - self._last_logged > _LOG_INTERVAL:
                 self._last_logged = time.monotonic()
-                log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, pause)
-            self._wait(pause)
+                log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, delay)
+            self._wait(delay)
 
     def _log_recovery(self) -> None:
         if self._attempts:

@@ -206,7 +206,7 @@ class Launcher:
         if check_workers and not is_local(self.config.spark.master):
             from streamling.spark.jvm.workers import WorkerCheck
 
-            workers = WorkerCheck(spark, needs_python=run.operator_classes.needs_python_workers)
+            workers = WorkerCheck(spark, needs_python=run.node_declarations.needs_python_workers)
         with timings.phase("analyse with Spark"):
             run.analyse(spark)
         if workers is not None:

@@ -11,7 +11,7 @@ from streamling.network.policy import NetworkPolicy
 
 if TYPE_CHECKING:
     from streamling.pipeline.config import AppConfig
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
     from streamling.spark.jvm.timings import Timings
 
 
@@ -24,11 +24,11 @@ def start_spark(
     quick: bool = False,
     debug: bool = False,
     timings: Timings | None = None,
-) -> SparkRuntime:
+) -> SparkDriver:
     """Start a JVM with these Spark ``packages``; ``master`` and ``conf`` replace those of ``config``."""
-    from streamling.spark.jvm.session import SparkRuntime
+    from streamling.spark.jvm.session import SparkDriver
 
-    return SparkRuntime.start(
+    return SparkDriver.start(
         master=master or config.spark.master,
         conf=config.spark.conf if conf is None else conf,
         variables=config.spark.environment,
@@ -44,10 +44,10 @@ def start_spark(
 class OwnSpark:
     """The session of one process, started when it is needed. Not thread-safe."""
 
-    def __init__(self, start: Callable[[frozenset[str]], SparkRuntime]) -> None:
+    def __init__(self, start: Callable[[frozenset[str]], SparkDriver]) -> None:
         """``start`` starts one with Spark packages."""
         self._start = start
-        self._running: SparkRuntime | None = None
+        self._running: SparkDriver | None = None
 
     def start_early(self, config: AppConfig, file: str | os.PathLike[str]) -> None:
         """Start it before ``file`` is parsed if that is possible, which saves 0.2 s: all Spark connectors are
@@ -62,7 +62,7 @@ class OwnSpark:
         if fetched_spark_packages(config.cache_dir) == set(known) or not any(name.encode() in text for name in known):
             self.started()
 
-    def started(self, packages: frozenset[str] = frozenset()) -> SparkRuntime:
+    def started(self, packages: frozenset[str] = frozenset()) -> SparkDriver:
         """The JVM with at least ``packages``; started again if it lacks one."""
         if self._running is not None and not packages <= self._running.spark_packages:
             self.stop()

@@ -62,7 +62,7 @@ class NodeDescription:
 
 
 @dataclass(frozen=True)
-class Segment:
+class SegmentDescription:
     """Adjacent nodes that run as one: one Spark plan, or Arrow functions that pass batches on."""
 
     number: int
@@ -81,7 +81,7 @@ class PlanDescription:
     bounded: bool
     #: source → every node its rows can reach, in topological order
     flows: Mapping[str, tuple[str, ...]]
-    segments: tuple[Segment, ...]
+    segments: tuple[SegmentDescription, ...]
     nodes: Mapping[str, NodeDescription]
     #: segment number → node → Spark's physical plan up to that node
     spark_plans: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
@@ -201,7 +201,7 @@ def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
             yield node.name
 
 
-def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[Segment, ...]:
+def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[SegmentDescription, ...]:
     """Adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
     kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     groups: list[set[str]] = []
@@ -214,11 +214,12 @@ def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[
     order = {node.name: number for number, node in enumerate(pipeline)}
     sorted_groups = sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda g: order[g[0]])
     return tuple(
-        Segment(number, kinds[places[names[0]]], tuple(names)) for number, names in enumerate(sorted_groups, start=1)
+        SegmentDescription(number, kinds[places[names[0]]], tuple(names))
+        for number, names in enumerate(sorted_groups, start=1)
     )
 
 
-def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) -> dict[int, dict[str, str]]:
+def spark_plans(analysis: Analysis, segments: Sequence[SegmentDescription], master: str) -> dict[int, dict[str, str]]:
     """Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
     plans: dict[int, dict[str, str]] = {}
     for segment in segments:
@@ -227,7 +228,7 @@ def spark_plans(analysis: Analysis, segments: Sequence[Segment], master: str) ->
     return {number: plan for number, plan in plans.items() if plan}
 
 
-def _segment_plans(analysis: Analysis, segment: Segment, master: str) -> Iterator[tuple[str, str]]:
+def _segment_plans(analysis: Analysis, segment: SegmentDescription, master: str) -> Iterator[tuple[str, str]]:
     placement, plans = placement_for(master), _SegmentFrames(analysis)
     for name in segment.nodes:
         planned = analysis.nodes[name]

@@ -28,7 +28,7 @@ from streamling.engine.planning.build import Builder
 from streamling.engine.planning.execution_graph import ExecutionGraph
 from streamling.engine.planning.placement import placement_for
 from streamling.engine.run.contexts import Contexts, row_measures
-from streamling.engine.run.operator_classes import OperatorClasses
+from streamling.engine.run.node_declarations import NodeDeclarations
 from streamling.engine.run.retry_tracker import RetryTracker
 from streamling.engine.run.status import RunStatus, current_status, summary, total_progress
 from streamling.engine.run.termination import Termination
@@ -131,9 +131,9 @@ class PipelineRun:
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
 
     @property
-    def operator_classes(self) -> OperatorClasses:
+    def node_declarations(self) -> NodeDeclarations:
         """What the operator classes of the nodes declare."""
-        return OperatorClasses(self.pipeline, self._config, self._registry, self.context)
+        return NodeDeclarations(self.pipeline, self._config, self._registry, self.context)
 
     @property
     def bounded(self) -> bool:
@@ -240,7 +240,7 @@ class PipelineRun:
             self.observer,
             self._measures,
             self._counting,
-            self.operator_classes.queue_length,
+            self.node_declarations.queue_length,
         ).build()
 
     def stop(self, reason: str, keep_position: bool = False) -> None:

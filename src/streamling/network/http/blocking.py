@@ -88,8 +88,11 @@ class StreamedResponse:
 
 
 @contextmanager
-def open_stream(url: str, *, headers: Mapping[str, str], seconds: float) -> Iterator[StreamedResponse]:
-    """Send a GET and return as soon as the body begins, after ``seconds`` at most. Raises OSError and HTTPException."""
+def open_stream(
+    url: str, *, headers: Mapping[str, str], seconds: float, silence: float | None = None
+) -> Iterator[StreamedResponse]:
+    """Send a GET and return as soon as the body begins, after ``seconds`` at most. Reading fails if nothing arrives for
+    ``silence`` seconds. Raises OSError and HTTPException."""
     parts = urllib.parse.urlsplit(url)
     kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=seconds)
@@ -98,7 +101,7 @@ def open_stream(url: str, *, headers: Mapping[str, str], seconds: float) -> Iter
         connected = connection.sock
         connection.request("GET", urllib.parse.urlunsplit(("", "", parts.path, parts.query, "")), headers=dict(headers))
         response = connection.getresponse()
-        connected.settimeout(None)  # the next line may take hours
+        connected.settimeout(silence)  # without a limit, the next line may take hours
         yield StreamedResponse(response.status, response.reason, response.headers.get_content_type(), response)
     finally:
         connection.close()

@@ -23,7 +23,7 @@ from streamling.pipeline.config import AppConfig
 log = logging.getLogger(__name__)
 
 #: exports everything measured so far, within this many seconds
-Report = Callable[[float], None]
+Export = Callable[[float], None]
 
 _FILE_SECONDS: Final = 5.0
 _LONGEST: Final = 10.0
@@ -62,7 +62,7 @@ class Reporter:
     """Exports every ``interval`` seconds while the block runs and once at its end. ``doing`` is for the log; ``opened``
     is called on the export thread, because packages that it imports must not delay the start."""
 
-    def __init__(self, doing: str, interval: float, opened: Callable[[], AbstractContextManager[Report]]) -> None:
+    def __init__(self, doing: str, interval: float, opened: Callable[[], AbstractContextManager[Export]]) -> None:
         self._interval = interval
         self._opened = opened
         self._failure_log = FailureLog(doing)
@@ -87,7 +87,7 @@ class Reporter:
         except StreamlingError as error:
             log.warning("%s (%s)", error, error.remedy)
 
-    def _try(self, report: Report, seconds: float) -> None:
+    def _try(self, report: Export, seconds: float) -> None:
         try:
             report(seconds)
         except StreamlingError as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from typing import Any, Final
+from http.client import HTTPException
+from typing import IO, Any, Final
 from urllib.parse import urlsplit
 
 from streamling.errors import StreamlingError
+from streamling.network.http.blocking import StreamedResponse, open_stream
 
-_CONNECT_SECONDS: Final = 10.0
+_RESPONSE_SECONDS: Final = 10.0
 #: a server sends something at least every 15 seconds
 _SILENCE_SECONDS: Final = 60.0
 _LONGEST_ERROR: Final = 64 * 1024
@@ -26,41 +27,35 @@ class Event:
 
 
 class AdminClient:
-    """Requests below one base address."""
+    """Reads from an admin API below one base address."""
 
     def __init__(self, base: str, token: str | None = None) -> None:
-        self._parts = urlsplit(base)
-        if self._parts.scheme not in ("http", "https") or not self._parts.hostname:
+        parts = urlsplit(base)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             raise StreamlingError.user(f"'{base}' is not an address such as http://127.0.0.1:3000")
+        self._base = base.rstrip("/")
+        self._origin = f"{parts.scheme}://{parts.netloc}"
         self._headers = {"accept": "text/event-stream"}
         if token:
             self._headers["authorization"] = f"Bearer {token}"
 
     def events(self, path: str) -> Iterator[Event]:
-        """The events of ``path`` until the server ends them, without those that only say so."""
-        where = f"{self._parts.scheme}://{self._parts.netloc}"
+        """Yield the events of ``path`` until the server ends them; the event that marks the end is left out."""
+        url = f"{self._base}{path}"
         try:
-            connection = self._connect()
-            try:
-                connection.request("GET", self._parts.path.rstrip("/") + path, headers=self._headers)
-                response = connection.getresponse()
-                if connection.sock is not None:
-                    connection.sock.settimeout(_SILENCE_SECONDS)
+            with open_stream(
+                url, headers=self._headers, seconds=_RESPONSE_SECONDS, silence=_SILENCE_SECONDS
+            ) as response:
                 if response.status != 200:
-                    raise _refused(response, where)
-                for event in _parse(response):
+                    raise _refused(response, self._origin)
+                for event in _parse(response.body):
                     if event.name == "error":
                         raise _reported(json.loads(event.data))
                     if event.name != "end":
                         yield event
-            finally:
-                connection.close()
         except (OSError, HTTPException) as error:
-            raise StreamlingError(f"the admin API at {where} cannot be reached: {error}", retriable=True) from None
-
-    def _connect(self) -> HTTPConnection:
-        kind = HTTPSConnection if self._parts.scheme == "https" else HTTPConnection
-        return kind(self._parts.hostname or "", self._parts.port, timeout=_CONNECT_SECONDS)
+            message = f"the admin API at {self._origin} cannot be reached: {error}"
+            raise StreamlingError(message, retriable=True) from None
 
 
 def _reported(body: Any) -> StreamlingError:
@@ -69,18 +64,18 @@ def _reported(body: Any) -> StreamlingError:
     return StreamlingError.user(str(error["message"]), remedy=error["remedy"])
 
 
-def _refused(response: HTTPResponse, where: str) -> StreamlingError:
+def _refused(response: StreamedResponse, where: str) -> StreamlingError:
     try:
-        return _reported(json.loads(response.read(_LONGEST_ERROR)))
+        return _reported(json.loads(response.body.read(_LONGEST_ERROR)))
     except (ValueError, KeyError, TypeError):
         return StreamlingError.user(f"{where} answered {response.status} {response.reason}")
 
 
-def _parse(response: HTTPResponse) -> Iterator[Event]:
+def _parse(body: IO[bytes]) -> Iterator[Event]:
     """Events as they arrive; comments are skipped."""
     name = ""
     data: list[str] = []
-    for line in response:
+    for line in body:
         text = line.decode("utf-8", "replace").rstrip("\r\n")
         if not text:
             if data:

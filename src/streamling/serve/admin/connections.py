@@ -17,7 +17,7 @@ _HEAD_BYTES: Final = 64 * 1024
 _MOST, _PART_OF_FILES = 4096, 4
 
 
-class Connection(HttpToolsProtocol):
+class LimitedConnection(HttpToolsProtocol):
     """A connection whose requests have a head of limited size, in limited time."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -69,7 +69,7 @@ class Connection(HttpToolsProtocol):
 
     def _make_room(self) -> None:
         """Close the connection that has waited longest without a request; this one if all others have one."""
-        waiting = [each for each in self.connections if isinstance(each, Connection) and each._timer is not None]
+        waiting = [each for each in self.connections if isinstance(each, LimitedConnection) and each._timer is not None]
         oldest = min(waiting, key=lambda each: each._since)
         oldest._stop_timer()  # it is open for a moment, but not found again
         oldest.transport.abort()

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 _START_SECONDS: Final = 2.0
 #: open requests get this long when the run ends
 _REQUEST_SECONDS: Final = 1
-#: also the number of connections that asyncio accepts at once, before `Connection` can close any
+#: also the number of connections that asyncio accepts at once, before `LimitedConnection` can close any
 _BACKLOG: Final = 128
 
 
@@ -113,11 +113,11 @@ def create_server(application: ASGIApp) -> uvicorn.Server:
     """A server for ``application``."""
     import uvicorn
 
-    from streamling.serve.admin.connections import Connection
+    from streamling.serve.admin.connections import LimitedConnection
 
     settings = uvicorn.Config(
         application,
-        http=Connection,
+        http=LimitedConnection,
         log_config=None,
         access_log=False,
         server_header=False,

@@ -55,7 +55,7 @@ class _Order:
     jars: tuple[Path, ...] = ()
 
 
-class SparkRuntime:
+class SparkDriver:
     """One JVM with one Spark application.
 
     PySpark allows one at a time per process; one after another is fine.
@@ -87,7 +87,7 @@ class SparkRuntime:
         record: bool = False,
         variables: Iterable[str] = (),
         properties: Mapping[str, str] = MappingProxyType({}),
-    ) -> SparkRuntime:
+    ) -> SparkDriver:
         """Launch the JVM and return immediately; another thread imports PySpark and builds the session.
 
         ``spark_packages`` that are not in the cache are downloaded first; those in the cache are always loaded.
@@ -254,7 +254,7 @@ def _build_session(gateway: Gateway, settings: Mapping[str, str]) -> SparkSessio
         if SparkContext._gateway is not None:
             raise StreamlingError(
                 "Spark is already running in this process, and PySpark allows only one at a time",
-                remedy="stop the other SparkRuntime or SparkSession first",
+                remedy="stop the other SparkDriver or SparkSession first",
             )
         with _gateway_variables(gateway):
             connection = launch_gateway()  # type: ignore[no-untyped-call]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Phase:
+class TimedPhase:
     """A period in seconds since the process started. A moment has equal ends."""
 
     name: str
@@ -33,7 +33,7 @@ class Timings:
     def __init__(self, started: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._started = clock() - process_age() if started is None else started
-        self._phases: list[Phase] = []
+        self._phases: list[TimedPhase] = []
 
     def now(self) -> float:
         """Seconds since the process started."""
@@ -42,7 +42,7 @@ class Timings:
     def mark(self, name: str) -> None:
         """Record a moment."""
         now = self.now()
-        self._phases.append(Phase(name, now, now))
+        self._phases.append(TimedPhase(name, now, now))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -51,9 +51,9 @@ class Timings:
         try:
             yield
         finally:
-            self._phases.append(Phase(name, start, self.now()))
+            self._phases.append(TimedPhase(name, start, self.now()))
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[TimedPhase]:
         """All phases so far, ordered by start."""
         return sorted(self._phases, key=lambda phase: (phase.start, phase.end))
 

@@ -9,12 +9,7 @@ import pyarrow as pa
 
 from streamling.sql.kernels.rows import mapped
 from streamling.types.json_depth import is_too_deep
-
-
-class Number(str):
-    """A number as written."""
-
-    __slots__ = ()
+from streamling.types.strict_json import Number
 
 
 class NotJson(Exception):

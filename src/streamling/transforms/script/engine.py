@@ -67,7 +67,7 @@ class Sandbox(Protocol):
     def close(self) -> None: ...
 
 
-class Engine(Protocol):
+class ScriptEngine(Protocol):
     """Creates sandboxes, which share only compiled code."""
 
     def sandbox(self) -> Sandbox: ...

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from streamling.transforms.script.config import ScriptSettings
-from streamling.transforms.script.engine import Engine, Limits
+from streamling.transforms.script.engine import Limits, ScriptEngine
 
 
 def limits_of(config: ScriptSettings) -> Limits:
     return Limits(config.memory_limit_mb << 20, config.timeout_sec)
 
 
-def engine_for(config: ScriptSettings) -> Engine:
+def engine_for(config: ScriptSettings) -> ScriptEngine:
     """Return the configured engine. Engines are expensive to import, so each is imported when it is used."""
     limits = limits_of(config)
     if config.engine == "v8":

@@ -20,7 +20,7 @@ from streamling.errors import StreamlingError
 from streamling.transforms.script.codecs import Codec, codec_for, nulls_of
 from streamling.transforms.script.console import Console
 from streamling.transforms.script.encoded_columns import PARTS, ROWS, EncodedOutput, InvalidValue
-from streamling.transforms.script.engine import Cause, Engine, Limits, Sandbox, ScriptFailed, Value
+from streamling.transforms.script.engine import Cause, Limits, Sandbox, ScriptEngine, ScriptFailed, Value
 from streamling.transforms.script.error_lines import with_error_line
 from streamling.transforms.script.errors import (
     caught_failure,
@@ -60,7 +60,7 @@ class Runner:
         inputs: pa.Schema,
         outputs: pa.Schema,
         copied: str,
-        engine: Engine,
+        engine: ScriptEngine,
         limits: Limits,
         console: Console,
         on_unknown: Callable[[Sequence[str]], None] = lambda names: None,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Context, Decimal
 from functools import cache
 from typing import Any, Final
 
@@ -229,10 +229,3 @@ def without_point(number: Decimal, layout: Layout) -> int:
 def from_decimals(column: pa.Array, layout: Layout) -> pa.Array:
     """Encode an array of Arrow decimals with the layout's scale."""
     return from_integers((None if d is None else without_point(d, layout) for d in column.to_pylist()), layout)
-
-
-def to_decimals(column: pa.Array, layout: Layout, type_: pa.DataType) -> pa.Array:
-    """Decode held values to Arrow decimals (``type_``)."""
-    with localcontext(prec=MAX_DIGITS):
-        numbers = to_integers(column, layout)
-        return pa.array([None if n is None else Decimal(n).scaleb(-layout.scale) for n in numbers], type_)

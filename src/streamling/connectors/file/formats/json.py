@@ -33,7 +33,7 @@ _BEHIND_OBJECT = re.compile(rb"\}[ \t]*[^\s,\]}]")
 _LONGEST_LINE = 16 << 10
 
 
-class InvalidValue(pa.ArrowInvalid):  # type: ignore[misc]
+class InvalidJsonValue(pa.ArrowInvalid):  # type: ignore[misc]
     """A value that its column cannot hold."""
 
 
@@ -204,7 +204,7 @@ def _read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType
 
 
 def _raw_value(value: Any, kind: pa.DataType) -> Any:
-    """Return a value for a column of ``kind``; raises `InvalidValue` if it does not fit exactly."""
+    """Return a value for a column of ``kind``; raises `InvalidJsonValue` if it does not fit exactly."""
     if value is None:
         return None
     if kind == text.STRING:
@@ -224,7 +224,7 @@ def _raw_value(value: Any, kind: pa.DataType) -> Any:
     else:
         fits = isinstance(value, bool)
     if not fits:
-        raise InvalidValue(f"{to_json_text(value)} is not {text.NAMES.get(kind, str(kind))}")
+        raise InvalidJsonValue(f"{to_json_text(value)} is not {text.NAMES.get(kind, str(kind))}")
     if isinstance(value, Number):
         return int(value) if kind == text.INT else float(value)
     return value
@@ -245,7 +245,7 @@ def find_schema_mismatch(
         for name, value in row.items():
             try:
                 _raw_value(value, types.get(name, text.STRING))
-            except InvalidValue as error:
+            except InvalidJsonValue as error:
                 return f"line {line}, column '{name}': {error}"
     return None
 

@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 
 from streamling.dev.services.clickhouse_server.engine import Engine
-from streamling.dev.services.clickhouse_server.server import ClickHouseServer
+from streamling.dev.services.clickhouse_server.server import ChdbServer
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)
     options = parser.parse_args()
-    server = ClickHouseServer(
+    server = ChdbServer(
         ("127.0.0.1", options.port),
         Engine(options.folder),
         user=os.environ.get("CLICKHOUSE_USER", "default"),

@@ -20,7 +20,7 @@ from streamling.dev.services.clickhouse_server.response import Dropped, Response
 from streamling.dev.services.clickhouse_server.statement import Statement
 
 if TYPE_CHECKING:
-    from streamling.dev.services.clickhouse_server.server import ClickHouseServer
+    from streamling.dev.services.clickhouse_server.server import ChdbServer
 
 _HEALTH: Final = ("/ping", "/replicas_status")
 
@@ -28,7 +28,7 @@ _HEALTH: Final = ("/ping", "/replicas_status")
 class Handler(BaseHTTPRequestHandler):
     """Created by the server for each connection, in a thread of its own; ``do_*`` is called for each request."""
 
-    server: ClickHouseServer
+    server: ChdbServer
     protocol_version = "HTTP/1.1"
     wbufsize = 1 << 16  # status, headers and a small body leave in one packet
     disable_nagle_algorithm = True

@@ -13,7 +13,7 @@ from streamling.dev.services.clickhouse_server.request import Request
 from streamling.dev.services.clickhouse_server.sessions import Sessions
 
 
-class ClickHouseServer(ThreadingHTTPServer):
+class ChdbServer(ThreadingHTTPServer):
     """ClickHouse's HTTP interface for one user."""
 
     daemon_threads = True

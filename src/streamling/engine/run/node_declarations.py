@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OperatorClasses:
+class NodeDeclarations:
     """The nodes with their operator classes."""
 
     pipeline: Pipeline
