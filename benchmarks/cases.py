@@ -61,5 +61,5 @@ def write_project(folder: Path, cases: int) -> None:
 
 
 def _cases(document: Any) -> Any:
-    """The pairs of name and case in a test file."""
+    """Return the pairs of name and case in a test file."""
     return next(value.value for key, value in document.value if key.value == "cases")

@@ -45,7 +45,7 @@ class ChangePipelines:
         return self._run(topic, count, "{type: blackhole, from: shaped}", condition)
 
     def to_arrow(self, topic: str, count: int, observed: str) -> list[tuple[float, int]]:
-        """The moments of the start and after each batch, with the next offset."""
+        """Return the moments of the start and after each batch, with the next offset."""
         self._run(topic, count, "{type: bench.drop, from: shaped}", observed=observed)
         return self._moments
 
@@ -109,7 +109,7 @@ class ChangesByHand:
         return spent.answer()
 
     def to_postgres(self, count: int, table: str) -> dict[str, float]:
-        """The same rows, prepared as text in memory."""
+        """Return the same rows, prepared as text in memory."""
         from benchmarks.twins import postgres
 
         pieces = [postgres.text_of(rows) for rows in records.tables(self._session, count, BATCH)]

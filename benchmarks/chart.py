@@ -20,7 +20,7 @@ _BETTER, _WORSE, _PHASE = "#2a78b5", "#c8553d", "#7a9cc6"
 
 
 def chart(results: Results) -> str:
-    """All panels that have data."""
+    """Return all panels that have data."""
     compared = [figure for figure in results.figures if figure.cost is not None and "Spark" in figure.compared_with]
     height = _GAP + _panel_height(compared)
     parts = _ratios(compared, _GAP) if compared else []
@@ -43,7 +43,7 @@ def _panel_height(items: Sequence[object]) -> int:
 
 
 def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
-    """A bar per figure: our cost relative to theirs."""
+    """Return a bar per figure: our cost relative to theirs."""
     costs = [figure.cost or 0.0 for figure in figures]
     scale = _BARS / max(1.2, *costs)
     parts = _title(
@@ -65,7 +65,7 @@ def _ratios(figures: Sequence[Figure], top: int) -> list[str]:
 
 
 def _waterfall(started: str, phases: Sequence[TimedPhase], top: int) -> list[str]:
-    """A bar per phase, from its start to its end."""
+    """Return a bar per phase, from its start to its end."""
     scale = _BARS / max(phase.end for phase in phases)
     parts = _title(top, f"Where the time of {started} goes", "seconds since the process started; phases overlap")
     seconds = range(int(max(phase.end for phase in phases)) + 1)
@@ -96,13 +96,13 @@ def _bar(x: float, y: float, width: float, height: float, fill: str) -> str:
 
 
 def _text(x: float, y: float, text: str, fill: str = _INK, *, end: bool = False, bold: bool = False) -> str:
-    """A text in the middle of a row that starts at ``y``."""
+    """Return a text in the middle of a row that starts at ``y``."""
     style = (' text-anchor="end"' if end else "") + (' font-weight="600"' if bold else "")
     return f'<text x="{x:.1f}" y="{y + 13.5:.1f}" fill="{fill}"{style}>{escape(text)}</text>'
 
 
 def _mark(x: float, y: float, height: float, label: str) -> str:
-    """A vertical line with its number above."""
+    """Return a vertical line with its number above."""
     return (
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 5:.1f}" y2="{y + height:.1f}" stroke="{_LINE}"/>'
         f'<text x="{x:.1f}" y="{y - 10:.1f}" fill="{_FAINT}" text-anchor="middle">{label}</text>'

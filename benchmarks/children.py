@@ -35,7 +35,7 @@ class FinishedProcess:
 
 
 def twin(name: str, *arguments: object) -> list[str]:
-    """The command of a script in plain PySpark."""
+    """Return the command of a script in plain PySpark."""
     return [sys.executable, str(TWINS / f"{name}.py"), *map(str, arguments)]
 
 
@@ -100,7 +100,7 @@ class RunningProcess:
         self._process.stdin.flush()
 
     def line(self) -> str:
-        """The next line of its output; raises `StreamlingError` with its last output if it has ended."""
+        """Return the next line of its output; raises `StreamlingError` with its last output if it has ended."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:

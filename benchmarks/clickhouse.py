@@ -144,7 +144,7 @@ class ClickHouse(Scenario):
         ]
 
     def _peaks(self, table: str) -> tuple[float, float]:
-        """The most that all processes and Python alone use, in a separate worker."""
+        """Return the most that all processes and Python alone use, in a separate worker."""
         self._bench.step("clickhouse: memory")
         with self._bench.kafka_worker("ours", "clickhouse-memory") as process:
             used = sampled(process, lambda: process.do(side="tables", job="read", table=table))

@@ -68,7 +68,7 @@ class Cluster(Scenario):
         )
 
     def _rate(self, doing: str, job: str, folder: Path, rows: int, process: Worker) -> float:
-        """Million rows read per second."""
+        """Return million rows read per second."""
         self._bench.step(f"cluster: {doing}")
         return rows / float(process.do(side="ours", job=job, folder=str(folder), format="csv")) / 1e6
 

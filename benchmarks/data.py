@@ -31,7 +31,7 @@ _COUNTRIES = ("BR", "DE", "ES", "FR", "IN", "JP", "NG", "US")
 
 
 def prepare(cache_dir: Path, rows: int) -> Path:
-    """The folder with ``rows`` rows under ``csv/`` and ``parquet/``, written if it does not exist."""
+    """Return the folder with ``rows`` rows under ``csv/`` and ``parquet/``, written if it does not exist."""
     folder = cache_dir / "bench" / f"orders-{rows}"
     if not folder.exists():
         unfinished = folder.with_name(f"{folder.name}.new")

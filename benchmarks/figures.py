@@ -32,7 +32,7 @@ class Unit(Enum):
         return f"{self.digits(value)} {self.value}"
 
     def digits(self, value: float) -> str:
-        """Three significant digits."""
+        """Return three significant digits."""
         if value >= 100:
             return f"{value:.0f}"
         return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -133,7 +133,7 @@ class Results:
     notes: Sequence[str] = field(default_factory=tuple)
 
     def renewed(self, newer: Results) -> Results:
-        """These results with the scenarios of ``newer`` replaced; a note lists them."""
+        """Return these results with the scenarios of ``newer`` replaced; a note lists them."""
         measured = list(dict.fromkeys(figure.scenario for figure in newer.figures))
         order = list(dict.fromkeys(figure.scenario for figure in (*self.figures, *newer.figures)))
         both = [*(figure for figure in self.figures if figure.scenario not in measured), *newer.figures]

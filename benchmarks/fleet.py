@@ -109,7 +109,7 @@ class Fleet(Scenario):
         ]
 
     def _idle(self, server: Served) -> tuple[float, float]:
-        """Per cent of a core, and megabytes."""
+        """Return per cent of a core, and megabytes."""
         sizes = self._bench.sizes
         time.sleep(sizes.settle_seconds * _JOINING)
         before, began = usage(server.pid), time.monotonic()
@@ -118,7 +118,7 @@ class Fleet(Scenario):
         return (after.cpu_seconds - before.cpu_seconds) / seconds * 100, after.memory_mb
 
     def _deploy(self, server: Served, brokers: str, number: int) -> float:
-        """Seconds from the request that creates a pipeline to its first row."""
+        """Return the seconds from the request that creates a pipeline to its first row."""
         topic = f"fleet-new-{number}"
         create_topic(brokers, topic)
         produce(brokers, topic, [Message(json.dumps({"id": 1, "sent": 0.0}).encode())])
@@ -131,7 +131,7 @@ class Fleet(Scenario):
         return elapsed
 
     def _latencies(self, server: Served, brokers: str, topics: list[str]) -> list[float]:
-        """Milliseconds from sending to printing of all records; raises if one is missing."""
+        """Return the milliseconds from sending to printing of all records; raises if one is missing."""
         before = len(server.arrivals)
         sent = _send(brokers, topics, self._bench.sizes.fleet_seconds)
         deadline = time.monotonic() + _LAST_SECONDS

@@ -93,7 +93,7 @@ class Handler(Scenario):
         )
 
     def _measured(self, name: str, requests: int, work: Callable[[], float]) -> float:
-        """Requests per second."""
+        """Return requests per second."""
         self._bench.step(f"handler: {name}")
         return requests / work()
 
@@ -117,7 +117,7 @@ def _rows(count: int) -> list[pa.RecordBatch]:
 
 
 def _through_handler(url: str, rows: list[pa.RecordBatch], options: dict[str, Any]) -> float:
-    """Seconds from the start of the pipeline to its last checkpoint."""
+    """Return the seconds from the start of the pipeline to its last checkpoint."""
     registry = Registry.builtin()
     registry.register(NodeKind.SOURCE, "bench.given", type("Given", (_GivenSource,), {"batches": rows}))
     registry.register(NodeKind.SINK, "bench.drop", DropSink)

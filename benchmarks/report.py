@@ -114,18 +114,18 @@ Run `make bench` to measure again; `python -m benchmarks --quick` is a smoke run
 
 
 def rows(results: Results) -> list[tuple[str, ...]]:
-    """One row per figure, under `HEADINGS`."""
+    """Return one row per figure, under `HEADINGS`."""
     return [_row(figure) for figure in results.figures]
 
 
 def as_json(results: Results) -> str:
-    """Everything, including each sample."""
+    """Return everything, including each sample."""
     content = asdict(results) | {"figures": [_figure_as_json(figure) for figure in results.figures]}
     return json.dumps(content, indent=2, ensure_ascii=False, default=_plain) + "\n"
 
 
 def from_json(text: str) -> Results:
-    """The results in a text written by `as_json`."""
+    """Return the results in a text written by `as_json`."""
     return TypeAdapter(Results).validate_json(text)
 
 
@@ -138,7 +138,7 @@ def write_page(results: Results, path: Path) -> None:
 
 
 def page(results: Results, picture: str) -> str:
-    """The page as Markdown."""
+    """Return the page as Markdown."""
     sizes = results.sizes
     return _PAGE.format(
         table=_markdown(HEADINGS, rows(results)),

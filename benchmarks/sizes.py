@@ -52,7 +52,7 @@ class Sizes:
         return self.rounds_for(1)
 
     def rounds_for(self, times: int) -> int:
-        """The number of rounds if ``times`` as many count."""
+        """Return the number of rounds if ``times`` as many count."""
         return self.warm_ups + times * self.repetitions
 
 

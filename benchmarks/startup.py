@@ -66,6 +66,6 @@ class StartUp(Scenario):
 
 
 def phases_of(report: str) -> list[TimedPhase]:
-    """The phases in the table of `--timings`."""
+    """Return the phases in the table of `--timings`."""
     found = [(int(at), int(took or 0), name.strip()) for at, took, name in _PHASE.findall(report)]
     return [TimedPhase(name, (at - took) / 1000, at / 1000) for at, took, name in found]

@@ -73,13 +73,13 @@ class Telemetry(Scenario):
         ]
 
     def _messages(self, process: Worker, topic: str, count: int, observed: str) -> float:
-        """Thousand messages per second, without the first batch if there are several."""
+        """Return thousand messages per second, without the first batch if there are several."""
         moments = process.do(side="ours", job="to_arrow", topic=topic, count=count, observed=observed)
         (began, first), (ended, last) = moments[1 if len(moments) > 2 else 0], moments[-1]
         return float((last - first) / (ended - began) / 1e3)
 
     def _rate(self, process: Worker, job: str, times: float, observed: str) -> float:
-        """Million rows per second, without the first batches."""
+        """Return million rows per second, without the first batches."""
         rows, first = self._bench.sizes.rate_rows, max(1, round(_FIRST * times))
         batches = max(2, round(self._bench.sizes.rate_batches * times)) + first
         moments = process.do(side="ours", job=job, rows=rows, batches=batches, observed=observed)[first:]

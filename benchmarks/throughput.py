@@ -68,7 +68,7 @@ class Throughput(Scenario):
         ]
 
     def _sides(self, stack: ExitStack, kinds: list[tuple[str, str, str]], folder: str = "") -> list[_Side]:
-        """A worker for each label, kind of start and side."""
+        """Return a worker for each label, kind of start and side."""
         return [
             (label, stack.enter_context(worker(kind, cwd=self._bench.place(folder + label), env=self._bench.env)), side)
             for label, kind, side in kinds
@@ -91,7 +91,7 @@ class Throughput(Scenario):
         *,
         judged: bool = True,
     ) -> list[Figure]:
-        """Two figures: compared with PySpark's own start, and with the same plan on our JVM."""
+        """Return two figures: compared with PySpark's own start, and with the same plan on our JVM."""
         found = self._rates(name, job, sides)
         by_hand = found.get("by_hand", [])
         return [
@@ -110,7 +110,7 @@ class Throughput(Scenario):
         ]
 
     def _files(self, job: str, folder: Path, format: str, process: Worker, side: str) -> float:
-        """Million rows read per second."""
+        """Return million rows read per second."""
         answer = process.do(side=side, job=job, folder=str(folder), format=format)
         return self._bench.sizes.rows / float(answer) / 1e6
 

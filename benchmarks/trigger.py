@@ -51,7 +51,7 @@ class Trigger(Scenario):
         return [bare, Figure(self.title, f"{_ROWS} rows → Arrow", Unit.MILLISECONDS, found["ours"], found["default"])]
 
     def _trigger(self, worker: Worker, side: str, name: str) -> float:
-        """Milliseconds from one batch to the next."""
+        """Return the milliseconds from one batch to the next."""
         self._bench.step(f"trigger floor: {name}")
         triggers = self._bench.sizes.triggers + _FIRST
         moments: list[float] = worker.do(side=side, job="trigger_to_arrow", rows=_ROWS, triggers=triggers)

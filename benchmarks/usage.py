@@ -10,7 +10,7 @@ _PROC = Path("/proc")
 
 
 def available() -> bool:
-    """Whether this system reports them."""
+    """Return whether this system reports them."""
     return (_PROC / "self" / "stat").exists()
 
 
@@ -25,7 +25,7 @@ class Usage:
 
 
 def usage(pid: int) -> Usage:
-    """What ``pid`` and its descendants have used so far and use now."""
+    """Return what ``pid`` and its descendants have used so far and use now."""
     stats = _stats()
     counted = _family(pid, stats)
     ticks = sum(int(stats[one][11]) + int(stats[one][12]) for one in counted)
@@ -34,7 +34,7 @@ def usage(pid: int) -> Usage:
 
 
 def _stats() -> dict[int, list[str]]:
-    """The fields after the name, which may contain spaces and parentheses: state, parent, …"""
+    """Return the fields after the name, which may contain spaces and parentheses: state, parent, …"""
     found = {}
     for entry in _PROC.iterdir():
         if entry.name.isdigit():
@@ -46,7 +46,7 @@ def _stats() -> dict[int, list[str]]:
 
 
 def family(pid: int) -> set[int]:
-    """``pid`` and its descendants."""
+    """Return ``pid`` and its descendants."""
     return _family(pid, _stats())
 
 

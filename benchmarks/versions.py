@@ -176,7 +176,7 @@ class Versions(Scenario):
 
 
 def _python(checkout: Path) -> str:
-    """The interpreter of another checkout, in which streamling is installed."""
+    """Return the interpreter of another checkout, in which streamling is installed."""
     found = checkout.absolute() / ".venv" / "bin" / "python"
     if not found.exists():
         raise StreamlingError.user(f"{checkout} has no .venv", remedy="run 'make .venv/dev' there")

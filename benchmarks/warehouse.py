@@ -40,7 +40,7 @@ sinks:
 
 @lru_cache(maxsize=1)
 def _batches(session: SparkSession, count: int) -> list[pa.RecordBatch]:
-    """The change records after their projection; both sides write the same ones."""
+    """Return the change records after their projection; both sides write the same ones."""
     return [rows.combine_chunks().to_batches()[0] for rows in records.tables(session, count, BATCH)]
 
 
@@ -97,7 +97,7 @@ class TablesByHand:
         return spent.answer()
 
     def count(self, table: str) -> int:
-        """How many rows a table has."""
+        """Return how many rows a table has."""
         return int(self._client.command(f"SELECT count() FROM {table}"))
 
     def drop(self, table: str) -> None:

@@ -56,7 +56,7 @@ class Workbench:
             yield process
 
     def topic(self, count: int, *, headers: bool = True) -> str:
-        """A topic with ``count`` records in one partition."""
+        """Return a topic with ``count`` records in one partition."""
         name = f"changes-{count}{'' if headers else '-bare'}"
 
         def fill() -> None:
@@ -71,7 +71,7 @@ class Workbench:
         self.done += 1
 
     def place(self, name: str) -> Path:
-        """An empty folder for a process."""
+        """Return an empty folder for a process."""
         place = self.folder / name
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
@@ -118,7 +118,7 @@ class Scenario(ABC):
     @staticmethod
     @abstractmethod
     def steps(sizes: Sizes, has_pyspark: bool) -> int:
-        """The number of steps that `figures` will report."""
+        """Return the number of steps that `figures` will report."""
 
     @abstractmethod
     def figures(self) -> list[Figure]:

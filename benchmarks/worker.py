@@ -123,7 +123,7 @@ class Pipelines:
         return self._moments
 
     def with_plugins(self, text: str, path: str) -> float:
-        """A pipeline that may use the plugins of the file ``path``."""
+        """Return a pipeline that may use the plugins of the file ``path``."""
         registry = Registry.builtin()
         Plugins(registry, path).load_all()
         return run_to_its_end(
@@ -144,7 +144,7 @@ class Pipelines:
         observed: str = "",
         **values: Any,
     ) -> float:
-        """The elapsed seconds."""
+        """Return the elapsed seconds."""
         text, registry = text.format(columns=", ".join(columns), **values), self._registry()
         cost = run_to_its_end(
             text,

@@ -17,7 +17,7 @@ SETTINGS non_replicated_deduplication_window = 1000"""
 
 
 def connected(url: str, user: str, password: str) -> Any:
-    """A client of clickhouse-connect."""
+    """Return a client of clickhouse-connect."""
     server = urlsplit(url)
     return clickhouse_connect.get_client(host=server.hostname, port=server.port, username=user, password=password)
 

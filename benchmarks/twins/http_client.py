@@ -12,12 +12,12 @@ import pyarrow as pa
 
 
 def bare(url: str, bodies: Sequence[bytes], at_once: int) -> float:
-    """Seconds until all requests are answered; the responses are discarded."""
+    """Return the seconds until all requests are answered; the responses are discarded."""
     return asyncio.run(_post_all(url, bodies, at_once, lambda answer: None))
 
 
 def with_json(url: str, batches: Sequence[pa.RecordBatch], rows: int, at_once: int) -> float:
-    """The same with Arrow rows on both sides, ``rows`` of them per request."""
+    """Return the same with Arrow rows on both sides, ``rows`` of them per request."""
 
     def bodies() -> Iterator[bytes]:
         for batch in batches:

@@ -26,7 +26,7 @@ def files_to_nowhere(
 def files_to_arrow(
     spark: SparkSession, folder: str, format: str, schema: str, columns: Sequence[str], condition: str
 ) -> int:
-    """Files → SQL → an Arrow table in Python."""
+    """Return files → SQL → an Arrow table in Python."""
     orders = read(spark, folder, format, schema)
     return int(orders.where(condition).selectExpr(*columns).toArrow().num_rows)
 
@@ -34,7 +34,7 @@ def files_to_arrow(
 def rate_to_nowhere(
     spark: SparkSession, rows: int, batches: int, columns: Sequence[str], condition: str
 ) -> list[float]:
-    """A stream of ``batches`` × ``rows`` rows → SQL → noop; the start times of the batches in seconds."""
+    """Return a stream of ``batches`` × ``rows`` rows → SQL → noop; the start times of the batches in seconds."""
     ticks = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", rows).load()
     query = ticks.where(condition).selectExpr(*columns).writeStream.format("noop")
     with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ def rate_to_nowhere(
 
 
 def trigger_to_arrow(spark: SparkSession, rows: int, triggers: int) -> list[float]:
-    """A stream of small batches, each collected to Python; the times of their arrival in seconds."""
+    """Return a stream of small batches, each collected to Python; the times of their arrival in seconds."""
     moments: list[float] = []
 
     def take(batch: DataFrame, number: int) -> None:

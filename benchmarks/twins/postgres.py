@@ -14,7 +14,7 @@ _STAGING = sql.Identifier("staging")
 
 
 def text_of(rows: pa.Table) -> bytes:
-    """Rows in COPY's format."""
+    """Return the rows in COPY's format."""
     output = pa.BufferOutputStream()
     csv.write_csv(rows, output, csv.WriteOptions(include_header=False))
     return bytes(output.getvalue())

@@ -61,7 +61,7 @@ class Builtin:
         return getattr(import_module(f"{self.package}.{module}"), name)
 
     def file(self, name: str) -> Path:
-        """A file of the package."""
+        """Return a file of the package."""
         found = import_module(self.package).__file__
         assert found is not None
         return Path(found).with_name(name)
@@ -69,5 +69,5 @@ class Builtin:
 
 @cache
 def builtins() -> tuple[Builtin, ...]:
-    """All of them, in a fixed order."""
+    """Return all of them, in a fixed order."""
     return tuple(import_module(package).BUILTIN for package in _PACKAGES)

@@ -38,14 +38,14 @@ class Canonical:
     spans: list[tuple[int, int]] | None
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """The position of ``text[start:end]`` in the original."""
+        """Return the position of ``text[start:end]`` in the original."""
         if self.spans is None:
             return start, end
         return self.spans[start][0], self.spans[end - 1][1]
 
 
 def canonical(text: str) -> Canonical:
-    """``text`` without escapes; a plus sign, which is a space in forms, becomes a space."""
+    """Return ``text`` without escapes; a plus sign, which is a space in forms, becomes a space."""
     spans: list[tuple[int, int]] | None = None
     for _ in range(_DEPTH):
         decoded, moved = _decoded(text, spans)
@@ -79,8 +79,8 @@ def _decoded(text: str, spans: list[tuple[int, int]] | None) -> tuple[str, list[
 
 
 def _meaning(match: re.Match[str]) -> str | None:
-    """The character of an escape; None if it is invalid. Bytes above 127 become the character with that number, so
-    UTF-8 text comes out as Latin-1."""
+    """Return the character of an escape; None if it is invalid. Bytes above 127 become the character with that number,
+    so UTF-8 text comes out as Latin-1."""
     kind = match.lastindex
     assert kind is not None
     found = match[kind]
@@ -96,7 +96,7 @@ def _meaning(match: re.Match[str]) -> str | None:
 
 
 def canonical_forms(text: str) -> Iterator[str]:
-    """The canonical forms to search for when ``text`` must be hidden."""
+    """Yield the canonical forms to search for when ``text`` must be hidden."""
     raw = text.encode("utf-8", "surrogatepass")
     yield text
     yield raw.decode("latin-1")
@@ -107,15 +107,15 @@ def canonical_forms(text: str) -> Iterator[str]:
 
 
 def hex_forms(text: str) -> tuple[str, str]:
-    """``text`` in hexadecimal digits, lower and upper case. Postgres writes them after one ``\\x``, which the canonical
-    form takes for the escape of a single character."""
+    """Return ``text`` in hexadecimal digits, lower and upper case. Postgres writes them after one ``\\x``, which the
+    canonical form takes for the escape of a single character."""
     digits = text.encode("utf-8", "surrogatepass").hex()
     return digits, digits.upper()
 
 
 def _base64_pieces(raw: bytes) -> Iterator[str]:
-    """The parts of ``raw`` in base64 that do not depend on the bytes around it (`user:` before a password): one for
-    each of the three alignments to a group of three bytes."""
+    """Yield the parts of ``raw`` in base64 that do not depend on the bytes around it (`user:` before a password): one
+    for each of the three alignments to a group of three bytes."""
     for before in range(3):
         encoded = base64.b64encode(bytes(before) + raw).rstrip(b"=").decode()
         skipped = (0, 2, 3)[before]  # characters with bits of the preceding bytes

@@ -81,17 +81,17 @@ class StreamlingError(Exception):
 
     @classmethod
     def user(cls, message: str, *, cause: BaseException | None = None, remedy: str | None = None) -> Self:
-        """An error in the user's input; safe to show as it is."""
+        """Return an error in the user's input; safe to show as it is."""
         return cls(message, internal=False, cause=cause, remedy=remedy)
 
     @classmethod
     def transient(cls, message: str, *, cause: BaseException | None = None) -> Self:
-        """An error that may disappear by itself."""
+        """Return an error that may be temporary."""
         return cls(message, retriable=True, cause=cause)
 
     @classmethod
     def wrap(cls, error: BaseException, message: str) -> StreamlingError:
-        """``error`` as a `StreamlingError`: context is added to one of ours, anything else becomes the cause."""
+        """Return ``error`` as a `StreamlingError`: context is added to one of ours, anything else becomes the cause."""
         if isinstance(error, StreamlingError):
             return error.context(message) if message else error
         return cls(message, retriable=isinstance(error, _RETRIABLE_OS_ERRORS), cause=error)
@@ -102,7 +102,7 @@ class StreamlingError(Exception):
         return self
 
     def of_node(self, node: NodeLabel) -> Self:
-        """Say which node failed. The first one stays: it is closest to the cause."""
+        """Set the node that failed. The first one stays: it is closest to the cause."""
         self.node = self.node or node
         return self
 
@@ -112,12 +112,12 @@ class StreamlingError(Exception):
         return self
 
     def mark_retriable(self) -> Self:
-        """The same call may succeed later."""
+        """Mark the error as temporary: the same call may succeed later."""
         self.retriable = True
         return self
 
     def mark_user_facing(self) -> Self:
-        """The user can fix it: the sentence is shown as it is, without an internal cause."""
+        """Mark the error as the user's to fix: the sentence is shown as it is, without an internal cause."""
         self.internal = False
         return self
 
@@ -136,7 +136,7 @@ class StreamlingError(Exception):
         return ": ".join([str(self), *self.causes()])
 
     def causes(self) -> Iterator[str]:
-        """One line per cause, outermost first."""
+        """Yield one line per cause, outermost first."""
         error: BaseException | None = self.__cause__
         seen: set[int] = {id(self)}  # `raise error from error` makes an error its own cause
         while error is not None and id(error) not in seen:
@@ -148,7 +148,7 @@ class StreamlingError(Exception):
 
 @contextmanager
 def error_context(what: str) -> Iterator[None]:
-    """Whatever is raised inside comes out as a `StreamlingError` with ``what`` as context, once."""
+    """Raise whatever is raised inside as a `StreamlingError` with ``what`` as context, once."""
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -199,7 +199,7 @@ class InlineCodeError(StreamlingError):
 
 
 def exit_sentence(error: SystemExit) -> str:
-    """The message for a `SystemExit` that a plugin raised: a plugin must not end the process."""
+    """Return the message for a `SystemExit` that a plugin raised: a plugin must not end the process."""
     return f"it called sys.exit({'' if error.code is None else repr(error.code)})"
 
 

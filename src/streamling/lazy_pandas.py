@@ -70,7 +70,7 @@ class _PandasLoader(Loader):
 
 
 def _packages(frame: FrameType | None) -> Iterator[str]:
-    """The packages of the code that is running, innermost first."""
+    """Yield the packages of the code that is running, innermost first."""
     while frame is not None:
         yield str(frame.f_globals.get("__name__", "")).partition(".")[0]
         frame = frame.f_back

@@ -54,7 +54,7 @@ _FORMS: tuple[tuple[re.Pattern[str], str], ...] = (
 
 
 def has_secret_name(name: str) -> bool:
-    """Whether ``name`` probably names a secret: Spark's rule for its settings, and some more."""
+    """Return whether ``name`` probably names a secret: Spark's rule for its settings, and some more."""
     return re.fullmatch(_SECRET_NAME, name, re.IGNORECASE) is not None
 
 
@@ -78,7 +78,7 @@ class Redactor:
             self._spelled += tuple(sorted(text for text in spelled if len(text) >= SHORTEST))
 
     def redact(self, text: str) -> str:
-        """``text`` without credentials."""
+        """Return ``text`` without credentials."""
         if not text:
             return text
         there = (secret for secret in (*self._plain, *self._hex) if secret in text)
@@ -99,14 +99,14 @@ redact = _process.redact
 
 
 def excerpt(text: str, most: int) -> str:
-    """The beginning of a text from outside, on one line. Secrets are masked first: a truncated one, or one with changed
-    spaces, would not be found later."""
+    """Return the beginning of a text from outside, on one line. Secrets are masked first: a truncated one, or one with
+    changed spaces, would not be found later."""
     line = " ".join(redact(text).split())
     return line if len(line) <= most else f"{line[:most]}…"
 
 
 def _parts(secret: str) -> Iterable[str]:
-    """What to mask for ``secret``: itself, and the parts that peers quote."""
+    """Return what to mask for ``secret``: itself, and the parts that peers quote."""
     candidates = {secret, secret.strip()}
     scheme, space, rest = secret.strip().partition(" ")
     if space and scheme.lower() in ("bearer", "basic", "token", "apikey"):
@@ -117,7 +117,7 @@ def _parts(secret: str) -> Iterable[str]:
 
 
 def _found(secret: str, text: str) -> Iterator[tuple[int, int]]:
-    """The positions of ``secret`` in ``text``; one that could be a word matches only whole words."""
+    """Yield the positions of ``secret`` in ``text``; one that could be a word matches only whole words."""
     at = text.find(secret)
     word = at >= 0 and len(secret) < _SHORTEST_ANYWHERE and (secret.isalpha() or secret.isdigit())
     while at >= 0:

@@ -27,7 +27,7 @@ ReportRetry = Callable[[StreamlingError | None], None]
 
 
 class Stopping(Protocol):
-    """Whether the pipeline is stopping."""
+    """Says whether the pipeline is stopping."""
 
     def is_set(self) -> bool: ...
 
@@ -47,7 +47,7 @@ class NeverStopping:
 
 
 def ignore_retry(error: StreamlingError | None) -> None:
-    """For callers that do not track retries."""
+    """Do nothing, for callers that do not track retries."""
 
 
 class RetryLog:
@@ -60,7 +60,7 @@ class RetryLog:
         self._reported = self._as_error = False
 
     def failed(self, error: StreamlingError, attempt: int, delay: float) -> None:
-        """The ``attempt``-th attempt failed with ``error``; the next one follows after ``delay`` seconds."""
+        """Log that the ``attempt``-th attempt failed with ``error``; the next one follows after ``delay`` seconds."""
         self._report(error)
         now, serious = time.monotonic(), attempt >= _ERROR_FROM
         if now - self._logged > _LOG_INTERVAL or (serious and not self._as_error):
@@ -69,7 +69,7 @@ class RetryLog:
             self._log.log(level, "%s; attempt %d, retrying in %.1f s", error, attempt, delay)
 
     def recovered(self, attempts: int, seconds: float) -> None:
-        """It worked after this many failures."""
+        """Log that it worked after this many failures."""
         self._report(None)
         if self._reported:
             self._log.info("recovered after %d failed attempts in %.1f s", attempts, seconds)
@@ -77,8 +77,8 @@ class RetryLog:
 
 
 def should_give_up(error: StreamlingError, attempt: int, stopping: Stopping) -> bool:
-    """Whether the ``attempt``-th failure is final: the error is permanent, or the pipeline is stopping. A drain does
-    not give up because of a connection that died while it was idle."""
+    """Return whether the ``attempt``-th failure is final: the error is permanent, or the pipeline is stopping. A drain
+    does not give up because of a connection that died while it was idle."""
     return not error.retriable or (stopping.is_set() and attempt > _WHILE_STOPPING)
 
 
@@ -92,7 +92,7 @@ def call_with_retries(
     report: ReportRetry = ignore_retry,
     randomly: Callable[[], float] = random.random,
 ) -> ResultT:
-    """The result of ``work``, which is retried while it raises a retriable error and the pipeline is not stopping.
+    """Return the result of ``work``; retry it while it raises a retriable error and the pipeline is not stopping.
     ``startup_errors``, usually those of a system that has never been reachable, are given up after ``startup_timeout``
     seconds.
 
@@ -124,7 +124,7 @@ def call_with_retries(
 
 
 def call_with_startup_retries(work: Callable[[], ResultT], *, timeout: float, log: logging.Logger) -> ResultT:
-    """The result of ``work``, which is retried for up to ``timeout`` seconds while it raises a retriable error."""
+    """Return the result of ``work``; retry it for up to ``timeout`` seconds while it raises a retriable error."""
     return call_with_retries(
         work, stopping=NeverStopping(), log=log, startup_timeout=timeout, startup_errors=StreamlingError
     )

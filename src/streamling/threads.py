@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class ContextThread(threading.Thread):
-    """A daemon thread that runs in a copy of the context in which it was created, as Python 3.14 can do by itself. With
+    """Runs in a copy of the context in which it was created, as Python 3.14 can do without help; a daemon thread. With
     it, each log line of a process with several pipelines names its pipeline."""
 
     def __init__(self, target: Callable[[], None], name: str) -> None:

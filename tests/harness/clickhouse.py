@@ -67,7 +67,7 @@ def request(
 
 
 def query(server: ClickHouse, statement: str, **parameters: str) -> str:
-    """The output of a statement; fails the test if the server reports an error."""
+    """Return the output of a statement; fails the test if the server reports an error."""
     answer = request(server, statement, **parameters)
     assert answer.status == 200, answer.body.decode()
     return answer.body.decode()
@@ -80,7 +80,7 @@ def inject_fault(server: LocalClickHouse, action: str, **options: Any) -> None:
 
 
 def pending_faults(server: LocalClickHouse) -> list[dict[str, Any]]:
-    """The faults that have not been used up."""
+    """Return the faults that have not been used up."""
     found: list[dict[str, Any]] = json.loads(request(server, method="GET", path="/_test/faults").body)
     return found
 

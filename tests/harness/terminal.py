@@ -83,12 +83,13 @@ class Terminal:
         os.close(self._master)
 
     def screen(self) -> list[str]:
-        """The lines that are left on the screen."""
+        """Return the lines that are left on the screen."""
         return shown(self.sent)
 
 
 def shown(sent: str) -> list[str]:
-    """The lines that a terminal shows after ``sent``: carriage returns, line breaks and erasing are understood."""
+    """Return the lines that a terminal shows after ``sent``: carriage returns, line breaks and erasing are
+    understood."""
     lines, column = [""], 0
     for codes, command, control, text, _ in _STEPS.findall(sent):
         if command == "K" and codes in ("", "0"):

@@ -48,7 +48,7 @@ def read_definition(launcher: Launcher, definition: Definition) -> NamedPipeline
 
 
 def with_memory_nodes(pipeline: Pipeline, sources: Collection[str], sinks: Collection[str]) -> Pipeline:
-    """``pipeline`` with these sources and sinks replaced by memory sources and sinks."""
+    """Return ``pipeline`` with these sources and sinks replaced by memory sources and sinks."""
     _check_names(sources, pipeline.sources, NodeKind.SOURCE)
     _check_names(sinks, pipeline.sinks, NodeKind.SINK)
     nodes = (
@@ -59,7 +59,7 @@ def with_memory_nodes(pipeline: Pipeline, sources: Collection[str], sinks: Colle
 
 
 def _as_yaml(definition: Mapping[str, Any]) -> str:
-    """JSON, which is YAML: all text is quoted, so nothing changes its type."""
+    """Return JSON, which is YAML: all text is quoted, so nothing changes its type."""
     try:
         return json.dumps(definition, indent=2, ensure_ascii=False)
     except (TypeError, ValueError) as error:

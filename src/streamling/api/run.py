@@ -42,7 +42,7 @@ class Run(Managed):
 
     @property
     def state(self) -> Literal["running", "finished", "failed"]:
-        """``finished`` also means: stopped."""
+        """``finished`` also after `stop`."""
         if not self._ended.is_set():
             return "running"
         return "finished" if self._failure is None else "failed"
@@ -63,7 +63,7 @@ class Run(Managed):
         return self._run.rows_written()
 
     def table(self, sink: str) -> pa.Table:
-        """The rows that the memory sink ``sink`` has received so far."""
+        """Return the rows that the memory sink ``sink`` has received so far."""
         memory = [node.name for node in self._run.pipeline.sinks if isinstance(node.options, MemorySinkOptions)]
         if sink not in memory:
             found = f"memory sinks: {listing(memory)}" if memory else "the pipeline has no memory sink"

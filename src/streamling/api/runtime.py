@@ -74,7 +74,7 @@ class Runtime(Managed):
         a `MemoryInput` also takes rows later. ``capture`` replaces sinks by memory sinks, for `Run.table`.
 
         A pipeline from a file, or with a ``name``, continues from the position that its last run has stored. Any other
-        definition has no identity: its state is in memory and lost at the end.
+        definition has no identity: its state is kept in memory and not after the run.
 
         Raises `InvalidPipeline` with all errors of the definition, or another `StreamlingError`.
         """
@@ -126,7 +126,7 @@ class Runtime(Managed):
         return load_config(self._config_name, cwd=Path.cwd(), env=os.environ, overrides=overrides)
 
     def _spark_with(self, packages: frozenset[str], config: AppConfig) -> SparkDriver:
-        """The session, started again if it lacks Spark packages and no pipeline uses it."""
+        """Return the session, started again if it lacks Spark packages and no pipeline uses it."""
         with self._lock:
             missing = packages - self._spark.spark_packages
             if missing and (not self._owns_spark or any(run.state == "running" for run in self._runs)):
@@ -142,7 +142,7 @@ class Runtime(Managed):
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """``base`` with ``changes``; sections in both are merged."""
+    """Return ``base`` with ``changes``; sections in both are merged."""
     merged = dict(base)
     for name, value in changes.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)

@@ -23,7 +23,7 @@ NAMES = ("kafka", "registry", "postgres", "clickhouse")
 
 
 def common_options(function: F) -> F:
-    """Options of every command of the group: folder and configuration."""
+    """Add the options of every command of the group: folder and configuration."""
     for option in (
         debug_option,
         config_option,
@@ -63,7 +63,7 @@ def _port(text: str) -> tuple[str, int]:
 
 
 def short_path(path: Path) -> str:
-    """Relative to the working directory if it is below it."""
+    """Return ``path`` relative to the working directory if it is below it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
 
 

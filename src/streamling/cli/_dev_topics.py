@@ -136,7 +136,7 @@ def consume(
 
 
 def _brokers(services: LocalServices) -> str:
-    """Those that a pipeline started in this shell reads from."""
+    """Return the brokers that a pipeline started in this shell reads from."""
     return os.environ.get(_BROKERS) or running(services.kafka).brokers
 
 

@@ -33,7 +33,7 @@ class ServerClient:
     token: str | None = field(default=None, repr=False)
 
     def get(self, path: str, query: Mapping[str, str] | None = None, *, seconds: float = _TIMEOUT_SECONDS) -> Any:
-        """The JSON value at ``path`` below `/api/v1`."""
+        """Return the JSON value at ``path`` below `/api/v1`."""
         return self.send("GET", f"{path}?{urlencode(query)}" if query else path, seconds=seconds)
 
     def send(
@@ -66,7 +66,7 @@ class ServerClient:
         return self._decoded(response)
 
     def lines(self, path: str, query: Mapping[str, str]) -> Iterator[str]:
-        """The lines of a response as they arrive."""
+        """Yield the lines of a response as they arrive."""
         from http.client import HTTPException
 
         from streamling.network.http.blocking import HttpResponse, open_stream
@@ -85,7 +85,7 @@ class ServerClient:
             raise self._unreachable(error) from None
 
     def pages(self, path: str, query: Mapping[str, str]) -> Iterator[Any]:
-        """The items of all pages of a list."""
+        """Yield the items of all pages of a list."""
         cursor: str | None = ""
         while cursor is not None:
             page = self.get(path, {**query, **({"cursor": cursor} if cursor else {})})
@@ -133,7 +133,7 @@ class ServerClient:
 
 
 def pipeline_path(namespace: str, name: str) -> str:
-    """The path of a pipeline in the API."""
+    """Return the path of a pipeline in the API."""
     return f"/pipelines/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 

@@ -34,7 +34,7 @@ Exit codes:
 
 
 def server_options(function: F) -> F:
-    """Options that name the server; the command receives it as ``server``."""
+    """Add the options that name the server; the command receives it as ``server``."""
 
     @wraps(function)
     def call(*args: Any, server: str | None, token: str | None, token_file: Path | None, **options: Any) -> Any:
@@ -46,7 +46,7 @@ def server_options(function: F) -> F:
 
 
 def address_options(help: str) -> Callable[[F], F]:
-    """``--server`` with this help, and the token for it."""
+    """Return a decorator that adds ``--server`` with this help, and the token for it."""
     options = (
         click.option(
             "--token-file",
@@ -78,7 +78,7 @@ def namespace_option(function: F) -> F:
 
 
 def connect(url: str, token: str | None, token_file: Path | None) -> ServerClient:
-    """The server at ``url``; nothing is sent yet."""
+    """Return the server at ``url``; nothing is sent yet."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise click.BadParameter(f"'{url}' is not an address such as {DEFAULT_SERVER}", param_hint="--server")
@@ -104,7 +104,7 @@ def _token_in(file: Path) -> str:
 
 
 def pipeline_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Pipelines of the server that begin with ``incomplete``; none if the server does not respond in time."""
+    """Return pipelines of the server that begin with ``incomplete``; none if the server does not respond in time."""
     from click.shell_completion import CompletionItem
 
     given = ctx.params

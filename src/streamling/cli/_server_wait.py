@@ -35,7 +35,7 @@ def wait_until_deleted(server: ServerClient, namespace: str, name: str, timeout:
 
 def wait_until_settled(server: ServerClient, namespace: str, name: str, timeout: float) -> dict[str, Any]:
     """Wait until a pipeline that should run is ready or has finished, or one that should be paused is paused. Raises if
-    it fails, or is not there yet after ``timeout`` seconds."""
+    it fails, or has not reached that state after ``timeout`` seconds."""
     for _ in _attempts(timeout):
         found: dict[str, Any] = server.get(pipeline_path(namespace, name))
         if not found["current"]:
@@ -48,7 +48,7 @@ def wait_until_settled(server: ServerClient, namespace: str, name: str, timeout:
 
 
 def _attempts(timeout: float) -> Iterator[None]:
-    """At least one; delays between them."""
+    """Yield once per attempt, at least once, and wait between attempts."""
     deadline, delay = time.monotonic() + timeout, _FIRST_DELAY
     yield
     while (left := deadline - time.monotonic()) > 0:

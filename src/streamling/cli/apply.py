@@ -129,7 +129,7 @@ def _applied(
 def _put(
     server: ServerClient, namespace: str, name: str, file: str, wanted: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
-    """What was done, and the pipeline."""
+    """Return what was done, and the pipeline."""
     path = pipeline_path(namespace, name)
     found = _find(server, path)
     kept = {} if found is None else {key: found[key] for key in ("config", "size", "isolation", "desired")}
@@ -176,7 +176,7 @@ def _declared_name(definition: str, file: str) -> str:
 
 
 def _parsed_settings(settings: tuple[str, ...]) -> dict[str, Any]:
-    """``("a.b=1",)`` as ``{"a": {"b": 1}}``."""
+    """Return ``("a.b=1",)`` as ``{"a": {"b": 1}}``."""
     from streamling.pipeline.document.loader import plain_scalar
 
     parsed: dict[str, Any] = {}

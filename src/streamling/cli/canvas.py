@@ -28,19 +28,19 @@ class Canvas:
     colour: bool = False
 
     def fit(self, text: str, used: int = 0) -> str:
-        """``text``, truncated at the end of the line when ``used`` characters precede it."""
+        """Return ``text``, truncated at the end of the line when ``used`` characters precede it."""
         text = printable(text)
         if self.width is None or len(text) <= (room := max(_LEAST, self.width - used)):
             return text
         return text[: room - 1] + ("…" if self.unicode else ">")
 
     def style(self, text: str, **style: Any) -> str:
-        """``text`` in colour or bold, if the output supports it."""
+        """Return ``text`` in colour or bold, if the output supports it."""
         text = printable(text)
         return click.style(text, **style) if self.colour else text
 
     def table(self, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-        """Aligned columns; the last one takes the rest of the line."""
+        """Yield the lines of a table with aligned columns; the last column takes the rest of the line."""
         rows = [tuple(map(printable, row)) for row in rows]
         widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
         yield self.style(self._row(headings, widths), bold=True)
@@ -52,7 +52,7 @@ class Canvas:
 
 
 def canvas_of_stdout() -> Canvas:
-    """Colours and drawings for a terminal, plain untruncated lines otherwise."""
+    """Return colours and drawings for a terminal, plain untruncated lines otherwise."""
     if not sys.stdout.isatty():
         return Canvas()
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")

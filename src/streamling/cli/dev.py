@@ -216,7 +216,7 @@ def _ended(child: subprocess.Popen[bytes]) -> int | None:
 
 @contextmanager
 def _signals() -> Iterator[list[int]]:
-    """Collects SIGTERM for the child, even before the child exists. Ctrl-C reaches both processes by itself."""
+    """Collect SIGTERM for the child, even before the child exists. Ctrl-C reaches both processes anyway."""
     arrived: list[int] = []
     before = {
         signal.SIGINT: signal.signal(signal.SIGINT, lambda number, frame: None),

@@ -21,12 +21,12 @@ class ExitCode(IntEnum):
 
 
 def exit_code(error: BaseException) -> int:
-    """78 for errors in the user's files, 1 for failures while running."""
+    """Return 78 for errors in the user's files, 1 for failures while running."""
     return ExitCode.CONFIG if isinstance(error, InvalidPipeline) else ExitCode.FAILED
 
 
 def render(error: BaseException, *, debug: bool) -> str:
-    """The text to print for ``error``."""
+    """Return the text to print for ``error``."""
     if isinstance(error, InvalidPipeline):
         lines = _problems(error)
     elif isinstance(error, StreamlingError):
@@ -60,7 +60,7 @@ def _problems(error: InvalidPipeline) -> list[str]:
 
 
 def render_warning(warning: Problem) -> str:
-    """The text to print for a warning about a valid file."""
+    """Return the text to print for a warning about a valid file."""
     return "\n".join(_problem(warning, _yellow("warning:")))
 
 

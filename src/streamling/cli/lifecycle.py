@@ -166,7 +166,7 @@ def delete(
 def _for_each(
     names: Iterable[str], call: Callable[[str], Any], done: str, *, namespace: str, as_json: bool, debug: bool
 ) -> int:
-    """``call`` with the path of each pipeline; a failure is printed and does not stop the others."""
+    """Call ``call`` with the path of each pipeline; a failure is printed and does not stop the others."""
     results, code = [], int(ExitCode.OK)
     for name in names:
         try:

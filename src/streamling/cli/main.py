@@ -88,8 +88,8 @@ class Commands(click.Group):
         return command
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """``streamling FILE`` and ``streamling --validate FILE`` mean ``streamling run …``. So does ``streamling``
-        alone if the environment names the file, as in containers; otherwise it prints the help."""
+        """Turn ``streamling FILE`` and ``streamling --validate FILE`` into ``streamling run …``, also ``streamling``
+        alone if the environment names the file, as in containers; otherwise that prints the help."""
         first = args[0] if args else ""
         if ctx.resilient_parsing and not args:
             return super().parse_args(ctx, args)  # completion of the first word: any command or file

@@ -39,7 +39,7 @@ class SuggestingGroup(click.Group):
 
 
 def unknown_command_error(word: str, known: list[str], ctx: click.Context, otherwise: str = "") -> click.UsageError:
-    """The error for ``word``, with similar commands."""
+    """Return the error for ``word``, with similar commands."""
     close = get_close_matches(word.casefold(), known, n=1, cutoff=0.6)
     hint = f"did you mean '{close[0]}'?" if close else otherwise or f"commands: {', '.join(known)}."
     return click.UsageError(f"there is no command '{word}'; {hint}", ctx)
@@ -101,7 +101,7 @@ def yaml_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> l
 
 
 def yaml_completions(incomplete: str) -> list[CompletionItem]:
-    """YAML files and folders that begin with ``incomplete``; if there are none, the shell completes file names
+    """Return YAML files and folders that begin with ``incomplete``; if there are none, the shell completes file names
     itself."""
     from click.shell_completion import CompletionItem
 

@@ -66,7 +66,7 @@ def _first_line(text: str) -> str:
 
 
 def _is_unstable(item: dict[str, Any]) -> bool:
-    """Whether a pipeline runs that has failed a moment ago."""
+    """Return whether a pipeline is running but failed a moment ago."""
     return item["state"] == "running" and item["last_error"] is not None
 
 

@@ -99,7 +99,7 @@ def _draw(pipeline_file: str | None, config_name: str | None, form: str) -> str:
 
 
 def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark: bool, debug: bool) -> PlanDescription:
-    """The plan; ``with_spark`` also Spark's plans, and the columns that only Spark knows."""
+    """Return the plan; ``with_spark`` adds Spark's plans and the columns that only Spark knows."""
     from streamling.engine.launch.check import PipelineCheck
     from streamling.engine.launch.launcher import Launcher
     from streamling.engine.planning.description import describe_plan
@@ -128,7 +128,7 @@ def _describe(pipeline_file: str | None, config_name: str | None, *, with_spark:
 
 
 def drawing(plan: PlanDescription, canvas: Canvas = Canvas()) -> Iterator[str]:  # noqa: B008 - frozen
-    """The lines of the drawing."""
+    """Yield the lines of the drawing."""
     yield from _header(plan, canvas)
     tree = _Tree(plan, canvas)
     below = {name for name, node in plan.nodes.items() if node.upstreams or node.bad_rows_of}
@@ -167,7 +167,7 @@ class _Tree:
         self._dot, self._fork, self._last, self._bar, self._again = symbols
 
     def node(self, name: str, before: str, indent: str) -> Iterator[str]:
-        """``before`` precedes the node's own line, ``indent`` the lines after it."""
+        """Yield the lines of a node. ``before`` precedes its own line, ``indent`` the lines after it."""
         node = self._plan.nodes[name]
         bold = self._canvas.style(name, bold=True)
         if name in self._drawn:

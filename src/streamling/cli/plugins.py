@@ -132,7 +132,7 @@ def _entry(kind: NodeKind, node_type: OperatorType, packages: dict[str, str]) ->
 
 
 def _description(*classes: type | None) -> str:
-    """The first line of the docstring of the options or of the class; not that of our base classes."""
+    """Return the first line of the docstring of the options or of the class; not that of our base classes."""
     ours = ("streamling.pipeline.options", "streamling.plugins.", "pydantic", "abc", "typing", "builtins")
     for described in classes:
         for kind in described.__mro__ if described is not None else ():
@@ -143,7 +143,7 @@ def _description(*classes: type | None) -> str:
 
 
 def _packages() -> dict[str, str]:
-    """Package and version by plugin id."""
+    """Return package and version by plugin id."""
     from importlib.metadata import entry_points
 
     from streamling.plugins.loader import GROUP

@@ -101,7 +101,7 @@ def preview(
 def _prepared(
     config: AppConfig, pipeline_file: str | None, rows: int, resources: ExitStack, shutdown: Shutdown, *, debug: bool
 ) -> PipelineRun:
-    """A run that is ready to start."""
+    """Return a run that is ready to start."""
     from streamling.engine.launch.launcher import Launcher
     from streamling.engine.launch.spark import start_spark
 
@@ -142,7 +142,7 @@ def _is_complete(run: PipelineRun, nodes: Sequence[str], rows: int) -> bool:
 
 
 def _is_idle(run: PipelineRun) -> bool:
-    """Whether no rows wait between nodes: a checkpoint after the end of the sources is complete."""
+    """Return whether no rows wait between nodes: a checkpoint after the end of the sources is complete."""
     return run.checkpoint(_POLL_SECONDS)
 
 
@@ -154,7 +154,7 @@ def _count(run: PipelineRun, node: str) -> int:
 
 
 def _shown_rows(run: PipelineRun, node: str, rows: int) -> list[pa.RecordBatch]:
-    """The first rows, in order."""
+    """Return the first rows, in order."""
     left, found = rows, []
     for batch in reversed(run.observer.live_rows.stored(node)):
         found.append(batch.slice(0, left))

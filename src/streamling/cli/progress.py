@@ -15,7 +15,7 @@ _WIDTH = 30
 
 @contextmanager
 def progress_of_steps() -> Iterator[ReportStep]:
-    """Shows progress of work that reports its steps and the completed fraction: a bar, or a line per step."""
+    """Show the progress of work that reports its steps and the completed fraction: a bar, or a line per step."""
     bar = sys.stderr.isatty()
     printed: set[str] = set()
 

@@ -188,7 +188,7 @@ def _run(
 
 
 def _previews(config: AppConfig, config_name: str | None, file: str) -> Preview:
-    """What starts a preview of ``file``, for the console."""
+    """Return what starts a preview of ``file``, for the console."""
     from streamling.serve.previews import FilePreviews
 
     return partial(FilePreviews(config, config_name).open_file, file)

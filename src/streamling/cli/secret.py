@@ -71,7 +71,7 @@ class _RemoteStore:
 
 
 def _store_options(function: F) -> F:
-    """Options that name the store; the command receives it as ``store``."""
+    """Add the options that name the store; the command receives it as ``store``."""
 
     @wraps(function)
     def call(

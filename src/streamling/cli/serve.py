@@ -80,7 +80,7 @@ def serve(listen: str | None, folder: Path | None, config_name: str | None, debu
 
 
 def _with_options(config: AppConfig, listen: str | None, folder: Path | None) -> AppConfig:
-    """``config`` with what the command line says."""
+    """Return ``config`` with what the command line says."""
     from streamling.serve.config import ServeConfig
 
     update: dict[str, Any] = {"listen": listen, "dir": folder.absolute() if folder is not None else None}

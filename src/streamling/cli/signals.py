@@ -37,7 +37,7 @@ class Drainable(Protocol):
         """Request a clean stop; must not block."""
 
     def unfinished(self) -> list[str]:
-        """What the stop still waits for."""
+        """Return what the stop still waits for."""
 
 
 class Shutdown:
@@ -75,11 +75,11 @@ class Shutdown:
         run.stop(name)
 
     def may_be_repeated(self, number: int) -> bool:
-        """Whether this is the signal that started the shutdown, which a program may send twice."""
+        """Return whether this is the signal that started the shutdown, which a program may send twice."""
         return self._requested is not None and number == self._requested[1] != signal.SIGINT
 
     def _is_repeated(self, number: int, now: float) -> bool:
-        """Whether this is the same signal as a moment ago, sent twice by a program."""
+        """Return whether this is the same signal as a moment ago, sent twice by a program."""
         if self._requested is None or number == signal.SIGINT:
             return False
         first, before = self._requested

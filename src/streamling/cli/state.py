@@ -222,7 +222,7 @@ class StateSelection:
 
 
 def _load_app_and_file(pipeline_file: str | None, config_name: str | None) -> tuple[Launcher, _File]:
-    """The configuration, and what the pipeline file says about its state."""
+    """Return the configuration, and what the pipeline file says about its state."""
     from streamling.engine.launch.launcher import Launcher
     from streamling.observe.telemetry.logging import configure_logging
     from streamling.pipeline.model import Pipeline
@@ -257,7 +257,7 @@ def _require_pipeline_file(launcher: Launcher, file: _File, pipeline_file: str |
 
 
 def _find(launcher: Launcher, names: frozenset[str] | None) -> StateBackend | None:
-    """The state of the pipeline, also if it was written before the pipeline had an `application_id`."""
+    """Return the state of the pipeline, also if it was written before the pipeline had an `application_id`."""
     from streamling.engine.state.keys import owner
     from streamling.engine.state.store import find_legacy_state
 

@@ -113,7 +113,7 @@ def _server_base(server: str, pipeline: str) -> str:
 
 
 def _running(config: AppConfig, pipeline: str) -> str:
-    """The address of a run of the file or the application id ``pipeline``."""
+    """Return the address of a run of the file or the application id ``pipeline``."""
     from streamling.serve.admin.registry import running_pipelines
 
     runs = running_pipelines(config.cache_dir)

@@ -12,7 +12,7 @@ import click
 
 from streamling.cli.file_errors import file_errors
 
-#: files that would affect our own repository under their real names
+#: files that would take effect in our own repository under their real names
 _RENAMED = {"gitignore": ".gitignore"}
 
 

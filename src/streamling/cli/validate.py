@@ -105,7 +105,7 @@ def _check(check: PipelineCheck, *, static: bool) -> None:
 
 
 def _warnings(check: PipelineCheck) -> list[Problem]:
-    """What is valid but probably not wanted."""
+    """Return what is valid but probably not intended."""
     from streamling.pipeline.lint import lint
 
     return lint(check.run.pipeline)
@@ -134,7 +134,7 @@ def print_json_result(
     connect: bool = False,
     strict: bool = False,
 ) -> int:
-    """The result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
+    """Return the result in the format of the Rust implementation: indented JSON with `success`, `is_valid`, `errors`,
     `warnings`; exit code 0 or 1. With ``connect`` also `connections`."""
     from streamling.observe.telemetry.logging import captured_warnings, configure_logging
 
@@ -187,7 +187,7 @@ def _target(one: ConnectionResult) -> str:
 
 
 def _as_objects(tried: Sequence[ConnectionResult]) -> list[dict[str, Any]]:
-    """The same as objects for JSON."""
+    """Return the same as objects for JSON."""
     return [
         {
             "node": one.node,

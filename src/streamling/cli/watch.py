@@ -89,7 +89,7 @@ class Rates:
         return self._of(lambda status: status.rows_out)
 
     def done(self) -> float:
-        """Of the current part of the work."""
+        """Return how much of the current part of the work is done per second."""
         (ended, now) = self._seen[-1]
         if now.progress is None:
             return 0.0
@@ -107,7 +107,7 @@ class Rates:
 
 
 def status_parts(status: RunStatus, rates: Rates) -> Iterator[str]:
-    """The parts of the status text."""
+    """Yield the parts of the status text."""
     if status.rows_in is not None:
         yield f"in {rates.rows_in():,.0f} rows/s"
     yield f"out {rates.rows_out():,.0f} rows/s"
@@ -121,7 +121,7 @@ def status_parts(status: RunStatus, rates: Rates) -> Iterator[str]:
 
 
 def bar(status: RunStatus, rates: Rates, unicode: bool = True) -> Iterator[str]:
-    """A progress bar for bounded sources."""
+    """Yield the progress bar of bounded sources, if there is one."""
     progress = status.progress
     if progress is not None and progress.total:
         filled = int(min(1.0, progress.done / progress.total) * _BAR_WIDTH)
@@ -140,7 +140,7 @@ def _progress(status: RunStatus, rates: Rates) -> Iterator[str]:
 
 
 def duration(seconds: float) -> str:
-    """``seconds`` in its two largest units: 45 s, 12 min, 3 h 20 min, 5 d 2 h."""
+    """Return ``seconds`` in its two largest units: 45 s, 12 min, 3 h 20 min, 5 d 2 h."""
     minutes = int(seconds // 60)
     if minutes < 1:
         return f"{seconds:.0f} s"

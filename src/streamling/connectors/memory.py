@@ -72,7 +72,7 @@ class MemoryInput:
         return self._first
 
     def batch_from(self, number: int) -> pa.RecordBatch | None:
-        """Rows from ``number`` on; None if there are none yet."""
+        """Return the rows from ``number`` on; None if there are none yet."""
         with self._lock:
             start = self._first
             for batch in self._batches:
@@ -145,7 +145,7 @@ class MemorySource(Source[MemorySourceOptions]):
 
 
 def _table(rows: Rows, schema: pa.Schema | None) -> pa.Table:
-    """``rows`` as a table with the columns of ``schema``."""
+    """Return ``rows`` as a table with the columns of ``schema``."""
     try:
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])

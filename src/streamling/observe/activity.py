@@ -79,7 +79,7 @@ class Activity:
 
     @contextmanager
     def thread(self) -> Iterator[None]:
-        """The current thread works for the node while the block runs."""
+        """Let the current thread work for the node while the block runs."""
         with self._lock:
             self._threads[threading.get_ident()] = self._now()
         _here.owner = self
@@ -92,7 +92,7 @@ class Activity:
 
     @contextmanager
     def waiting(self, state: WaitState, downstream: str = NO_DOWNSTREAM) -> Iterator[None]:
-        """A thread of the node waits while the block runs."""
+        """Measure the wait of a thread of the node while the block runs."""
         now = self._now()
         wait = _Wait(state, downstream, now, now)
         with self._lock:
@@ -112,17 +112,17 @@ class Activity:
         return bool(self._evaluating)
 
     def add_work(self, seconds: float) -> None:
-        """Spark has worked for the node."""
+        """Add work that Spark has done for the node."""
         with self._lock:
             self._work += seconds
 
     def delegate(self, seconds: float) -> None:
-        """A thread of the node has waited while Spark worked for another node."""
+        """Count as a wait the time in which a thread of the node waited while Spark worked for another node."""
         with self._lock:
             self._delegated += seconds
 
     def count_batch(self, rows: int) -> None:
-        """The node has produced or written a batch."""
+        """Count a batch that the node has produced or written."""
         self.last_rows = rows
         if rows == 0:
             self._metrics.count("node_empty_batch", 1, self._tags)
@@ -131,13 +131,13 @@ class Activity:
             self._metrics.gauge("node_empty_streak", self._empty_batches, self._tags)
 
     def report_queue(self, batches: int) -> None:
-        """So many batches wait in front of all instances of the node."""
+        """Record how many batches wait in front of all instances of the node."""
         self._metrics.gauge("node_inflight_buffered", batches, self._tags)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def spent(self) -> TimeSpent:
-        """The time so far, with that of waits that have not ended."""
+        """Return the time so far, with that of waits that have not ended."""
         now = self._now()
         with self._lock:
             for wait in self._waits:
@@ -190,7 +190,7 @@ _here = _Here()
 
 
 def work_in_spark(activity: Activity, seconds: float) -> None:
-    """Spark has worked for a node, and the current thread has waited for it."""
+    """Record that Spark has worked for a node, and that the current thread has waited for it."""
     activity.add_work(seconds)
     if _here.owner is not None:
         _here.owner.delegate(seconds)
@@ -198,8 +198,8 @@ def work_in_spark(activity: Activity, seconds: float) -> None:
 
 @contextmanager
 def evaluating() -> Iterator[None]:
-    """Spark evaluates something for the current thread while the block runs. If the block raises, that stays true until
-    the next one has ended: when the JVM dies, its evaluations fail before anybody can look at them."""
+    """Mark the current thread as one for which Spark evaluates something while the block runs. If the block raises, the
+    mark stays until the next one has ended: when the JVM dies, its evaluations fail before anybody can look at them."""
     owner = _here.owner
     if owner is None:
         yield
@@ -216,7 +216,7 @@ def evaluating() -> Iterator[None]:
 
 @contextmanager
 def passing(edge: Edge) -> Iterator[None]:
-    """The current thread passes rows along ``edge`` while the block runs. Blocks may be nested: rows of a node that
+    """Let the current thread pass rows along ``edge`` while the block runs. Blocks may be nested: rows of a node that
     Spark runs are passed on by the thread of its source."""
     _here.edges.append(edge)
     try:
@@ -227,7 +227,8 @@ def passing(edge: Edge) -> Iterator[None]:
 
 @contextmanager
 def blocked_by_queue() -> Iterator[None]:
-    """The current thread waits for a full queue while the block runs: all nodes on its path are blocked."""
+    """Measure the wait of the current thread for a full queue while the block runs: all nodes on its path are
+    blocked."""
     with ExitStack() as waits:
         for edge in _here.edges:
             waits.enter_context(edge.activity.waiting("blocked", edge.downstream))

@@ -24,7 +24,7 @@ Evaluate = Callable[[pa.RecordBatch], Value]
 
 
 def compile_condition(text: str) -> Evaluate:
-    """The function that evaluates a condition for a batch; raises a user error if it is invalid."""
+    """Return the function that evaluates a condition for a batch; raises a user error if it is invalid."""
     try:
         return _compile(_parse(text))
     except RecursionError:
@@ -43,7 +43,7 @@ def _parse(condition: str) -> exp.Expr:
 
 
 def _compile(node: exp.Expr) -> Evaluate:
-    """The function that computes ``node`` for a batch."""
+    """Return the function that computes ``node`` for a batch."""
     compile_node = _rules().get(type(node).__name__)
     if compile_node is None:
         raise StreamlingError.user(
@@ -126,7 +126,7 @@ def _column(node: Any) -> Evaluate:
 
 
 def _named(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column; names are compared as SQL does, without regard to case."""
+    """Return a column; names are compared as SQL does, without regard to case."""
     names = batch.schema.names
     match = name if name in names else next((each for each in names if each.lower() == name.lower()), None)
     if match is None:
@@ -166,7 +166,7 @@ def _comparison(function: str) -> Callable[[Any], Evaluate]:
 
 
 def _comparable(left: Value, right: Value) -> tuple[Value, Value]:
-    """A literal takes the type of what it is compared with, as in `time > '2026-01-01'`."""
+    """Give a literal the type of what it is compared with, as in `time > '2026-01-01'`."""
     if isinstance(right, pa.Scalar) and not isinstance(left, pa.Scalar):
         return left, _as_type(right, left.type)
     if isinstance(left, pa.Scalar) and not isinstance(right, pa.Scalar):

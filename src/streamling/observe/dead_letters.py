@@ -28,7 +28,7 @@ class RejectedRow:
 
 
 class RecentDeadLetters:
-    """Fed with the rows that dead-letter sinks receive."""
+    """Keeps the last of the rows that dead-letter sinks receive."""
 
     def __init__(self) -> None:
         self._rows: dict[str, deque[RejectedRow]] = {}
@@ -45,12 +45,12 @@ class RecentDeadLetters:
             self._counts[node] = self._counts.get(node, 0) + letters.num_rows
 
     def count(self, node: str) -> int:
-        """Rows that ``node`` has rejected so far."""
+        """Return the rows that ``node`` has rejected so far."""
         with self._lock:
             return self._counts.get(node, 0)
 
     def recent(self, node: str | None = None, limit: int = CAPACITY) -> list[RejectedRow]:
-        """Newest first; of all nodes if ``node`` is None."""
+        """Return the last rejected rows, newest first; of all nodes if ``node`` is None."""
         with self._lock:
             found = [row for name, rows in self._rows.items() if node in (None, name) for row in reversed(rows)]
         return sorted(found, key=lambda row: row.time, reverse=True)[:limit]

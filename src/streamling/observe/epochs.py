@@ -53,7 +53,7 @@ class EpochRecord:
         return sorted(self.unmarked or self.unacknowledged) if self.stored_from is None else ["state backend"]
 
     def as_object(self) -> dict[str, Any]:
-        """As the admin API shows it."""
+        """Return the epoch as the admin API shows it."""
         mark, flush, store = map(_milliseconds, self.phases)
         return {
             "epoch": self.epoch,
@@ -84,7 +84,7 @@ class EpochLog:
         self.on_end: Callable[[EpochRecord], None] = lambda record: None
 
     def started(self, epoch: int, terminal: bool, flows: Collection[str], sinks: Collection[str]) -> None:
-        """An epoch has started, for which all of these have to report."""
+        """Record the start of an epoch, for which all of these have to report."""
         self._end_all("failed")
         with self._lock:
             self._began = {epoch: self._now()}
@@ -104,7 +104,7 @@ class EpochLog:
                 record.unacknowledged.discard(sink)
 
     def markers_of(self, node: str) -> MarkerLog:
-        """Records the markers that pass ``node``."""
+        """Return what records the markers that pass ``node``."""
         return MarkerLog(self, node)
 
     def arrived(self, node: str, epoch: int) -> None:
@@ -133,7 +133,7 @@ class EpochLog:
         return record
 
     def failed(self) -> None:
-        """The epoch in flight cannot complete."""
+        """Record that the epoch in flight cannot complete."""
         self._end_all("failed")
 
     @property
@@ -143,7 +143,7 @@ class EpochLog:
             return self._records[-1].epoch if self._records else None
 
     def recent(self, limit: int = CAPACITY) -> list[EpochRecord]:
-        """Newest first."""
+        """Return the last epochs, newest first."""
         with self._lock:
             return list(self._records)[::-1][:limit]
 
@@ -164,7 +164,7 @@ class EpochLog:
         return self._now() - self._began.get(epoch, self._now())
 
     def _shared(self, flow: str, position: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``position``, or that of the last epoch if it is equal: an idle pipeline keeps one."""
+        """Return ``position``, or that of the last epoch if it is equal: an idle pipeline keeps one."""
         last = self._records[-2].positions.get(flow) if len(self._records) > 1 else None
         return last if last == position else position
 
@@ -177,9 +177,9 @@ class MarkerLog:
     node: str
 
     def arrived(self, epoch: int) -> None:
-        """The marker has arrived from everywhere: all rows of the epoch are here."""
+        """Record that the marker has arrived from every feeder: all rows of the epoch are here."""
         self.epochs.arrived(self.node, epoch)
 
     def passed(self, epoch: int) -> None:
-        """The rows have been processed, and the marker has been passed on or handed to the sink."""
+        """Record that the rows have been processed, and that the marker has been passed on or handed to the sink."""
         self.epochs.passed(self.node, epoch)

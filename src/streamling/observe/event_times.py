@@ -57,7 +57,7 @@ class EventTimes:
         self._metrics.distribution("event_time_lag", lag, buckets)
 
     def warn(self, why: str) -> None:
-        """Event times cannot be measured; logged once."""
+        """Log once that event times cannot be measured."""
         with self._lock:
             first, self._has_warned = not self._has_warned, True
         if first:
@@ -65,7 +65,7 @@ class EventTimes:
 
 
 def _milliseconds(column: pa.Array, unit: str | None) -> pa.Array | None:
-    """The values in milliseconds since 1970; None if the type is not a time."""
+    """Return the values in milliseconds since 1970; None if the type is not a time."""
     if pa.types.is_timestamp(column.type):
         zone = column.type.tz
         return column.cast(pa.timestamp("ms", zone), safe=False).cast(pa.int64()).cast(pa.float64())

@@ -57,8 +57,8 @@ class History:
             return before
 
     def series(self, now: float) -> dict[str, list[float | None]]:
-        """Rates per second and lag of the last two minutes, oldest first, and how many seconds ago they were taken:
-        there are gaps while nobody asks."""
+        """Return rates per second and lag of the last two minutes, oldest first, and how many seconds ago they were
+        taken: there are gaps while nobody asks."""
         with self._lock:
             samples = [each for each in self._samples if now - each.at <= LENGTH * INTERVAL]
         pairs = list(pairwise(samples))
@@ -71,7 +71,7 @@ class History:
 
 
 def rate(amount: float, seconds: float) -> float:
-    """Per second, rounded for display."""
+    """Return ``amount`` per second, rounded for display."""
     return round(max(0.0, amount) / seconds, 2) if seconds > 0 else 0.0
 
 
@@ -96,11 +96,11 @@ class Window:
         return self.new.at - self.old.at
 
     def rate(self, node: str, field: str) -> float:
-        """Rows per second."""
+        """Return the rows per second."""
         return rate(self._change(node, field), self.seconds)
 
     def shares(self, node: str, threads: int) -> Shares:
-        """What the node has spent its time on."""
+        """Return what the node has spent its time on."""
         total = self.seconds * max(1, threads)
         busy, blocked, starved = (self._share(node, field, total) for field in ("busy", "blocked", "starved"))
         if not threads:

@@ -39,7 +39,7 @@ class Listener:
         return self._per_second is None and not self._whole
 
     def wanted(self, node: str, now: float) -> int:
-        """How many rows of the next batch of ``node`` it takes."""
+        """Return how many rows of the next batch of ``node`` it takes."""
         if self.takes_kept_rows or node in self._waiting:
             return 0
         passed = min(1.0, now - self._last.get(node, 0.0))
@@ -54,7 +54,7 @@ class Listener:
                 self._last[node] = now
 
     def take(self) -> Mapping[str, pa.RecordBatch]:
-        """What has arrived since the last call, by node."""
+        """Return the rows that have arrived since the last call, by node."""
         with self._lock:
             waiting, self._waiting = self._waiting, {}
             return waiting
@@ -73,8 +73,8 @@ class NodeRows:
         watched_nodes: Callable[[], int] = lambda: 1,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Up to ``records`` rows are kept per ``window`` seconds: those in Python anyway, or with ``always`` also those
-        that stay in Spark. ``watched_nodes`` is the number of nodes that share the time for jobs."""
+        """Keeps up to ``records`` rows per ``window`` seconds: those that are in Python anyway, or with ``always`` also
+        those that stay in Spark. ``watched_nodes`` is the number of nodes that share the time for jobs."""
         self._watched_nodes = watched_nodes
         self._node = node
         self._records = records
@@ -89,7 +89,7 @@ class NodeRows:
         self._next_job = 0.0
 
     def wanted(self, *, in_python: bool) -> int:
-        """How many rows of the next batch are wanted."""
+        """Return how many rows of the next batch are wanted."""
         now = self._now()
         if not in_python and (now < self._next_job or not self.is_watched):
             return 0
@@ -97,7 +97,7 @@ class NodeRows:
         return max(most, self._budget(now))
 
     def offer(self, rows: pa.RecordBatch, job_seconds: float = 0.0) -> None:
-        """Rows of a batch; to compute them, Spark needed ``job_seconds``."""
+        """Offer rows of a batch; to compute them, Spark needed ``job_seconds``."""
         if not rows.num_rows:
             return
         now = self._now()
@@ -117,7 +117,7 @@ class NodeRows:
         return self._always or bool(self._listeners)
 
     def stored(self) -> list[pa.RecordBatch]:
-        """The rows that are kept, newest batch first."""
+        """Return the rows that are kept, newest batch first."""
         with self._lock:
             return list(self._kept)[::-1]
 
@@ -148,7 +148,7 @@ class NodeRows:
 
 
 def _copied(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """A slice would keep the whole batch in memory."""
+    """Copy the rows: a slice would keep the whole batch in memory."""
     return pa.ipc.read_record_batch(rows.serialize(), rows.schema)
 
 
@@ -176,7 +176,7 @@ class LiveRows:
         return sum(each.is_watched for each in self._nodes.values()) or 1
 
     def of(self, node: str) -> NodeRows | None:
-        """The rows of ``node``; None if they cannot be watched."""
+        """Return the rows of ``node``; None if they cannot be watched."""
         return self._nodes.get(node)
 
     def stored(self, node: str) -> list[pa.RecordBatch]:
@@ -186,7 +186,7 @@ class LiveRows:
     def listening(
         self, nodes: Collection[str], *, per_second: float | None = None, whole: bool = False
     ) -> Iterator[Listener]:
-        """A listener for ``nodes`` while the block runs."""
+        """Listen to ``nodes`` while the block runs."""
         listener = Listener(per_second, whole)
         watched = [self._nodes[name] for name in nodes]
         for each in watched:

@@ -17,7 +17,7 @@ from streamling.plugins.registry import Registry
 
 
 class RunObserver:
-    """Everything that is observed about one run, apart from its metrics."""
+    """Holds everything that is observed about one run, apart from its metrics."""
 
     def __init__(
         self,

@@ -2,7 +2,7 @@
 
 Somebody adds the counts of the run every ten seconds; nothing is computed per row. A node whose numbers do not change
 adds nothing: it costs memory only while rows flow, at most 6 KB. 500 pipelines of four nodes that are always busy need
-15 MB, idle ones next to nothing.
+15 MB, idle ones almost none.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class RateHistory:
                 self._add(at, bucket, counts)
 
     def end(self, at: float, counts: RunCounts | None) -> None:
-        """The run has ended, with ``counts`` if they are known."""
+        """Record the end of the run, with ``counts`` if they are known."""
         with self._lock:
             if counts is not None:
                 self._add(at, max(int(at // INTERVAL), self._bucket + self._is_running), counts)
@@ -85,8 +85,8 @@ class RateHistory:
             self._is_running = False
 
     def series(self, now: float, buckets: int = LENGTH, node: str | None = None) -> dict[str, Any]:
-        """The numbers of the last ``buckets``, oldest first, of ``node`` or of the whole pipeline. None where nothing
-        ran, or the lag was unknown."""
+        """Return the numbers of the last ``buckets``, oldest first, of ``node`` or of the whole pipeline. None where
+        nothing ran, or the lag was unknown."""
         with self._lock:
             end = self._bucket if self._is_running else max(self._bucket, int(now // INTERVAL))
             series = self._total if node is None else self._nodes.get(node, _EMPTY)
@@ -158,7 +158,7 @@ class _Series:
         return self._rates_in[index], self._rates_out[index], self._lags[index]
 
     def is_over(self, bucket: int) -> bool:
-        """Whether the hour before ``bucket`` has no numbers."""
+        """Return whether the hour before ``bucket`` has no numbers."""
         return math.isnan(self._rates_in[-1]) and self._buckets[-1] <= bucket - LENGTH
 
 

@@ -24,7 +24,7 @@ class RowFilter:
 
     @classmethod
     def of(cls, condition: str | None, kinds: frozenset[str]) -> RowFilter:
-        """Raises a user error if the condition or a row kind is invalid."""
+        """Compile ``condition``. Raises a user error if it or a row kind is invalid."""
         if unknown := kinds - _KINDS:
             raise StreamlingError.user(f"'{min(unknown)}' is not a row kind", remedy="row kinds are i, u and d")
         if condition is None or not condition.strip():
@@ -44,7 +44,7 @@ class RowFilter:
             self._select(pa.RecordBatch.from_pylist([], columns))
 
     def apply(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The selected rows; raises a user error if the condition does not fit the columns."""
+        """Return the selected rows; raises a user error if the condition does not fit the columns."""
         import pyarrow.compute as pc
 
         if self.kinds and OP_COLUMN in batch.schema.names:

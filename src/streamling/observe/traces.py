@@ -60,7 +60,7 @@ class WaitingSpans:
 
 
 def spans_of(record: EpochRecord) -> Iterator[Span]:
-    """The trace of an epoch that has ended."""
+    """Yield the trace of an epoch that has ended."""
     trace, root = secrets.token_bytes(16), secrets.token_bytes(8)
     began = int(record.started_at.timestamp() * _NANOSECONDS)
     duration = record.duration or 0.0

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def orphan_problems(document: Document, registry: NodeTypes, nodes: Sequence[Node]) -> list[Problem]:
-    """Sources and transforms without a consumer, found in the raw file: it may be written for a preprocessor, with
-    types and fields that only the preprocessor knows. ``nodes`` are those of the pipeline, whose SQL is parsed. Reports
-    nothing if some SQL cannot be parsed."""
+    """Return sources and transforms without a consumer, found in the raw file: it may be written for a preprocessor,
+    with types and fields that only the preprocessor knows. ``nodes`` are those of the pipeline, whose SQL is parsed.
+    Reports nothing if some SQL cannot be parsed."""
     _, wrapper = _definition(document.data)
     orphans = unread_nodes(document, registry, nodes)
     if not orphans:
@@ -34,7 +34,7 @@ def orphan_problems(document: Document, registry: NodeTypes, nodes: Sequence[Nod
 
 
 def unread_nodes(document: Document, registry: NodeTypes, nodes: Sequence[Node] = ()) -> list[tuple[NodeKind, str]]:
-    """Sources and transforms that no other node reads; none if some SQL cannot be parsed."""
+    """Return sources and transforms that no other node reads; none if some SQL cannot be parsed."""
     data, _ = _definition(document.data)
     statements = (node.options.statement for node in nodes if isinstance(node.options, SqlOptions))
     parsed = {statement.sql: statement for statement in statements if statement is not None}
@@ -70,7 +70,7 @@ def _entries(data: dict[str, Any], kind: NodeKind) -> Iterator[tuple[str, dict[s
 
 
 def _references(data: dict[str, Any], parsed: Mapping[str, Statement]) -> Iterator[Collection[str]]:
-    """The names that each node reads; none for SQL that cannot be parsed."""
+    """Yield the names that each node reads; none for SQL that cannot be parsed."""
     for kind in (NodeKind.TRANSFORM, NodeKind.SINK):
         for _, raw in _entries(data, kind):
             if isinstance(raw.get("from"), str):
@@ -89,7 +89,7 @@ def _nodes_in(sql: str) -> Collection[str]:
 
 
 def label_problems(node: Node) -> list[Problem]:
-    """Labels that the node's type sets itself."""
+    """Return labels that the node's type sets itself."""
     return [
         problem_at(
             f"{node}: the label '{key}' is set by every {node.type} {node.kind} itself",
@@ -101,7 +101,7 @@ def label_problems(node: Node) -> list[Problem]:
 
 
 def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
-    """Sources that cannot run in job mode. Whether a plugin source ends is known once it has been created."""
+    """Return sources that cannot run in job mode. Whether a plugin source ends is known once it has been created."""
     return [
         job_problem(node)
         for node in nodes
@@ -112,7 +112,7 @@ def job_problems(nodes: Sequence[Node], registry: NodeTypes) -> list[Problem]:
 
 
 def job_problem(node: Node) -> Problem:
-    """The error that the source ``node`` cannot run in job mode."""
+    """Return the error that the source ``node`` cannot run in job mode."""
     return problem_at(
         f"{node} cannot run in job mode, which supports hybrid sources, file sources in bounded mode, generate "
         "sources with a count and bounded plugin sources",

@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 
 def apply_config_defaults(pipeline: Pipeline, config: AppConfig) -> Pipeline:
-    """``pipeline`` with the defaults of the configuration for fields that its nodes do not set. Warns about fields that
-    have no effect."""
+    """Return ``pipeline`` with the defaults of the configuration for fields that its nodes do not set. Warns about
+    fields that have no effect."""
     for node in pipeline:
         _warn_of_ineffective(node)
     return replace(

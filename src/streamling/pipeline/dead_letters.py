@@ -18,7 +18,7 @@ KEY: Final = ("id",)
 
 
 def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
-    """The declared name of the sink that takes the rejected rows of ``draft``."""
+    """Return the declared name of the sink that takes the rejected rows of ``draft``."""
     reference = _written(draft.raw)
     if reference is None:
         return None
@@ -73,7 +73,7 @@ def _dead_letter_problems(sink: Draft, rejecting: Sequence[Draft]) -> list[Probl
 
 
 def _written(raw: Any) -> str | None:
-    """The value of `errors.to`, also of a node that has other errors."""
+    """Return the value of `errors.to`, also of a node that has other errors."""
     errors = raw.get("errors") if isinstance(raw, dict) else None
     to = errors.get("to") if isinstance(errors, dict) else None
     return to if isinstance(to, str) else None

@@ -23,14 +23,14 @@ def node_errors(node: Node, doing: str = "") -> Iterator[None]:
 
 
 def node_error(error: BaseException, node: Node, doing: str = "") -> StreamlingError:
-    """``error`` of ``node``, which was ``doing`` something. One that another node has raised stays as it is."""
+    """Return ``error`` of ``node``, which was ``doing`` something. One that another node has raised stays as it is."""
     if isinstance(error, StreamlingError) and error.node is not None:
         return add_location(error, node)
     return add_location(StreamlingError.wrap(error, doing).of_node(node.label), node)
 
 
 def add_location(error: StreamlingError, node: Node) -> StreamlingError:
-    """``error`` with the place of the option of ``node`` that it is about, if it is about one."""
+    """Return ``error`` with the place of the option of ``node`` that it is about, if it is about one."""
     is_of_node = error.node is None or error.node.name == node.name
     if is_of_node and error.option_location is not None and not error.location:
         location = location_of_error(error, node)
@@ -41,7 +41,7 @@ def add_location(error: StreamlingError, node: Node) -> StreamlingError:
 
 
 def location_of_error(error: StreamlingError, node: Node) -> Location:
-    """The place in the file that ``error`` is about; that of the node if it does not say."""
+    """Return the place in the file that ``error`` is about; that of the node if it does not say."""
     if error.option_location is None:
         return node.location
     text = node.value_location(error.option_location.field)
@@ -52,7 +52,7 @@ def location_of_error(error: StreamlingError, node: Node) -> Location:
 
 
 def problem_from_error(error: StreamlingError, node: Node) -> Problem:
-    """A user's error of ``node`` at its place in the file."""
+    """Return a user's error of ``node`` at its place in the file."""
     location = location_of_error(error, node)
     _remove_note(error)
     message, _, below = error.of_node(node.label).sentence.partition("\n")

@@ -10,7 +10,7 @@ _QUOTES = "\"'`"
 
 
 def canonical(name: str) -> str:
-    """``name`` as it is compared: quotes around its dotted parts stripped, case folded.
+    """Return ``name`` as it is compared: quotes around its dotted parts stripped, case folded.
 
     >>> canonical('"Raw".transactions')
     'raw.transactions'
@@ -19,7 +19,7 @@ def canonical(name: str) -> str:
 
 
 def resolve(reference: str, names: Iterable[str]) -> str | None:
-    """The declared name that ``reference`` means: the same, otherwise one that differs in case or quotes."""
+    """Return the declared name that ``reference`` means: the same, otherwise one that differs in case or quotes."""
     names = list(names)
     if reference in names:
         return reference
@@ -28,7 +28,7 @@ def resolve(reference: str, names: Iterable[str]) -> str | None:
 
 
 def find_cycle(upstreams: Mapping[str, Sequence[str]]) -> list[str] | None:
-    """A cycle, in the direction in which rows would flow; None if there is none."""
+    """Return a cycle, in the direction in which rows would flow; None if there is none."""
     try:
         TopologicalSorter(upstreams).prepare()
     except CycleError as error:
@@ -38,7 +38,7 @@ def find_cycle(upstreams: Mapping[str, Sequence[str]]) -> list[str] | None:
 
 
 def topological_order(upstreams: Mapping[str, Sequence[str]]) -> list[str]:
-    """Every name after its upstreams, otherwise in the given order. The graph must have no cycle."""
+    """Return every name after its upstreams, otherwise in the given order. The graph must have no cycle."""
     position = {name: index for index, name in enumerate(upstreams)}
     names = list(upstreams)
     waiting_for = {name: len(set(read)) for name, read in upstreams.items()}

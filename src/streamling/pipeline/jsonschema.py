@@ -61,7 +61,7 @@ def _section(kind: NodeKind) -> dict[str, Any]:
 
 
 def _node(kind: NodeKind, types: list[NodeType], refs: Mapping[str, Any], defs: dict[str, Any]) -> dict[str, Any]:
-    """One branch per type; with if/then, editors report only problems with the fields of the chosen type."""
+    """Return one branch per type; with if/then, editors report only problems with the fields of the chosen type."""
     branches = []
     for node_type in types:
         fields = refs[node_type.id]

@@ -8,8 +8,8 @@ from typing import Any
 
 
 def options_for(id: str, options: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
-    """The options of plugin ``id``: those under its id, and those under no id, which are for all plugins. ``known`` are
-    the ids of all plugins of the kind."""
+    """Return the options of plugin ``id``: those under its id, and those under no id, which are for all plugins.
+    ``known`` are the ids of all plugins of the kind."""
     names = {_folded(each) for each in (*known, id)}
     keyed = {_folded(key): value for key, value in options.items() if _is_keyed(key, value, names)}
     shared = {key: value for key, value in options.items() if not _is_keyed(key, value, names)}
@@ -21,5 +21,5 @@ def _is_keyed(key: str, value: Any, names: Collection[str]) -> bool:
 
 
 def _folded(id: str) -> str:
-    """``id`` as an environment variable can contain it: ``ACME_PATHS`` means ``acme.paths``."""
+    """Return ``id`` as an environment variable can contain it: ``ACME_PATHS`` means ``acme.paths``."""
     return re.sub(r"\W", "_", id).lower()

@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 
 def with_primary_keys(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]], enforce: bool) -> Pipeline:
-    """``pipeline`` with the key of every node: its own, otherwise the one that a source has inferred, otherwise that of
-    its upstream. A node without a key causes a warning, or an error with ``enforce``."""
+    """Return ``pipeline`` with the key of every node: its own, otherwise the one that a source has inferred, otherwise
+    that of its upstream. A node without a key causes a warning, or an error with ``enforce``."""
     resolved = _resolve(pipeline, inferred)
     without = [node for node in resolved if not node.primary_key and node.options.emits_rows]
     refused = [node for node in without if enforce or node.options.requires_primary_key]
@@ -30,12 +30,12 @@ def with_primary_keys(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]
 
 
 def with_known_keys(pipeline: Pipeline) -> Pipeline:
-    """``pipeline`` with the keys that are known from the file alone; nothing is reported."""
+    """Return ``pipeline`` with the keys that are known from the file alone; nothing is reported."""
     return _resolve(pipeline, {})
 
 
 def check_key_columns(node: Node, columns: Sequence[str]) -> Problem | None:
-    """A problem if a key column of ``node`` is not among its ``columns``. A sink that inherits its key has the
+    """Return a problem if a key column of ``node`` is not among its ``columns``. A sink that inherits its key has the
     columns of its upstream, where the key has been checked."""
     if not node.kind.has_output and not node.options.primary_key:
         return None
@@ -62,7 +62,7 @@ def _resolve(pipeline: Pipeline, inferred: Mapping[str, tuple[str, ...]]) -> Pip
 
 
 def keyless(pipeline: Pipeline, enforce: bool) -> list[Problem]:
-    """The problems that `with_primary_keys` will report, whatever the sources know."""
+    """Return the problems that `with_primary_keys` will report, whatever the sources know."""
     open_ended = {
         node.name for node in pipeline if isinstance(node.options, SourceOptions) and node.options.infers_primary_key
     }
@@ -78,7 +78,7 @@ def keyless(pipeline: Pipeline, enforce: bool) -> list[Problem]:
 
 
 def no_key(node: Node, enforced: bool) -> Problem:
-    """The problem of a node that has no key."""
+    """Return the problem of a node that has no key."""
     needed = node.options.requires_primary_key
     message = f"{node} {'needs a' if needed else 'has no'} primary key"
     if node.upstreams:

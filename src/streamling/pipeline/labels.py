@@ -53,5 +53,5 @@ Labels = Annotated[
 
 
 def reserved_by_type(labels: Iterable[str], reserved: frozenset[str]) -> list[str]:
-    """The labels that the node type sets itself."""
+    """Return the labels that the node type sets itself."""
     return [key for key in labels if key in reserved]

@@ -30,13 +30,13 @@ _CREDENTIALS = ("auth", "token", "secret", "api-key", "apikey", "password", "coo
 
 
 def lint(pipeline: Pipeline) -> list[Problem]:
-    """All warnings about ``pipeline``, in file order."""
+    """Return all warnings about ``pipeline``, in file order."""
     found = [problem for check in _CHECKS for problem in check(pipeline)]
     return sorted(dict.fromkeys(found), key=lambda problem: (problem.line, problem.column))
 
 
 def _unused_tables(pipeline: Pipeline) -> Iterator[Problem]:
-    """Tables in memory that are filled, but that no SQL queries; one in Postgres may be for others."""
+    """Warn about tables in memory that are filled, but that no SQL queries; one in Postgres may be for others."""
     queried = {canonical(lookup.table) for node in pipeline for lookup in node.options.lookups()}
     for node in pipeline.transforms:
         is_private = getattr(node.options, "backend_type", None) == "InMemory"
@@ -46,7 +46,7 @@ def _unused_tables(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _stars(pipeline: Pipeline) -> Iterator[Problem]:
-    """``SELECT *`` right above a table: a column that is added to the source fails there."""
+    """Warn about ``SELECT *`` right above a table: a column that is added to the source fails there."""
     for node, statement in _statements(pipeline):
         sinks = [sink for sink in pipeline.consumers(node.name) if _has_fixed_columns(sink)]
         if sinks:
@@ -68,7 +68,8 @@ def _has_fixed_columns(sink: Node) -> bool:
 
 
 def _random_values(pipeline: Pipeline) -> Iterator[Problem]:
-    """Functions that return something else when rows are replayed, above a sink that finds rows by their key."""
+    """Warn about functions that return something else when rows are replayed, above a sink that finds rows by their
+    key."""
     for node, statement in _statements(pipeline):
         below = {each.name for each in pipeline.downstream(node.name)}
         keyed = [sink for sink in pipeline.sinks if sink.name in below and _finds_rows_by_key(sink)]
@@ -94,7 +95,7 @@ def _null_comparisons(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _shared_targets(pipeline: Pipeline) -> Iterator[Problem]:
-    """Sinks that write to the same table or topic overwrite each other's rows."""
+    """Warn about sinks that write to the same table or topic: they overwrite each other's rows."""
     first: dict[tuple[object, ...], Node] = {}
     for sink in pipeline.sinks:
         target = tuple(getattr(sink.options, field, None) for field in _TARGET_FIELDS)
@@ -107,7 +108,7 @@ def _shared_targets(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _loops(pipeline: Pipeline) -> Iterator[Problem]:
-    """A topic that a pipeline reads and writes."""
+    """Warn about a topic that the pipeline reads and writes."""
     topics = {getattr(source.options, "topic", None): source for source in pipeline.sources}
     for sink in pipeline.sinks:
         topic = getattr(sink.options, "topic", None)
@@ -120,7 +121,7 @@ def _loops(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _plain_credentials(pipeline: Pipeline) -> Iterator[Problem]:
-    """Headers with credentials that are written in the file."""
+    """Warn about headers with credentials that are written in the file."""
     for node in pipeline:
         for header in getattr(node.options, "headers", {}):
             location = node.value_location(f"headers.{header}")
@@ -133,7 +134,7 @@ def _plain_credentials(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _rejected_changes(pipeline: Pipeline) -> Iterator[Problem]:
-    """A minimum or maximum from which rows may be deleted, unless a node above it looks at the operation."""
+    """Warn about a minimum or maximum from which rows may be deleted, unless a node above it looks at the operation."""
     for sink in pipeline.sinks:
         options = sink.options
         fields = options.rejecting_changes if isinstance(options, SinkOptions) and not sink.dead_letters else ()
@@ -153,7 +154,7 @@ def _rejected_changes(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _is_variable(location: Location) -> bool:
-    """Whether the text at ``location`` contains a variable; also if it cannot be read."""
+    """Return whether the text at ``location`` contains a variable; also if it cannot be read."""
     try:
         lines = Path(location.file).read_text(encoding="utf-8").splitlines()
         return "${" in lines[location.line - 1][location.column - 1 :]

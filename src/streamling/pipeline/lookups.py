@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 
 
 def lookup_problems(nodes: Sequence[Node]) -> list[Problem]:
-    """The problems with the tables of a pipeline and the nodes that query them. An unused table causes a warning."""
+    """Return the problems with the tables of a pipeline and the nodes that query them. An unused table causes a
+    warning."""
     tables = {node.name: node for node in nodes if not node.options.emits_rows}
     origins = _origins(nodes)
     problems: list[Problem] = []
@@ -61,8 +62,8 @@ def _use(node: Node) -> str:
 
 
 def _without_order(node: Node, table: Node, origins: Mapping[str, frozenset[str]]) -> list[str]:
-    """Upstreams of ``node`` whose rows come from the same source as those that fill ``table``, but in an undefined
-    order. Rows of different sources have no order, and none is expected."""
+    """Return upstreams of ``node`` whose rows come from the same source as those that fill ``table``, but in an
+    undefined order. Rows of different sources have no order, and none is expected."""
     if not table.upstreams:
         return []
     filled = table.upstreams[0]
@@ -70,7 +71,7 @@ def _without_order(node: Node, table: Node, origins: Mapping[str, frozenset[str]
 
 
 def _origins(nodes: Sequence[Node]) -> dict[str, frozenset[str]]:
-    """The sources that rows of each node come from."""
+    """Return the sources that rows of each node come from."""
     origins: dict[str, frozenset[str]] = {}
     for node in nodes:
         above = (origins.get(upstream, frozenset()) for upstream in node.upstreams)

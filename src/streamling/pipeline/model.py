@@ -71,11 +71,11 @@ class Node:
         return str(self.label)
 
     def field_location(self, path: str) -> Location:
-        """Where the field is in the file."""
+        """Return where the field is in the file."""
         return self.field_locations.get(path, self.location)
 
     def value_location(self, path: str) -> Location:
-        """Where the field's value begins: the place of line 1, column 1 of a text."""
+        """Return where the field's value begins: the place of line 1, column 1 of a text."""
         return self.value_locations.get(path, self.location)
 
 
@@ -113,7 +113,7 @@ class Pipeline:
         return self._consumers.get(name, ())
 
     def downstream(self, name: str) -> Iterator[Node]:
-        """Every node that rows of ``name`` can reach, each once."""
+        """Yield every node that rows of ``name`` can reach, each once."""
         waiting, seen = [*self.consumers(name)], set()
         while waiting:
             node = waiting.pop()
@@ -123,7 +123,7 @@ class Pipeline:
                 waiting += self.consumers(node.name)
 
     def rejecting_nodes(self, sink: str) -> tuple[Node, ...]:
-        """The nodes whose rejected rows ``sink`` takes; such a sink takes no other rows."""
+        """Return the nodes whose rejected rows ``sink`` takes; such a sink takes no other rows."""
         return tuple(node for node in self.nodes if node.dead_letters == sink)
 
     @cached_property

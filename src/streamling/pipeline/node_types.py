@@ -36,7 +36,7 @@ class NodeTypes(Protocol):
         """Files beside the plugins that only the Rust implementation loads."""
 
     def get(self, kind: NodeKind, id: str) -> NodeType | None:
-        """The type under ``id``."""
+        """Return the type under ``id``."""
 
     def ids(self, kind: NodeKind) -> tuple[str, ...]:
-        """All ids of a kind, sorted."""
+        """Return all ids of a kind, sorted."""

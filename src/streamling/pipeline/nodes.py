@@ -43,11 +43,11 @@ class Draft:
         return f"{type_} {self.kind} '{self.name}'" if isinstance(type_, str) else f"{self.kind} '{self.name}'"
 
     def field_locations(self) -> Mapping[str, Location]:
-        """Places of the node's fields by dotted path."""
+        """Return places of the node's fields by dotted path."""
         return self._entry_locations(lambda entry_location: entry_location.key)
 
     def value_locations(self) -> Mapping[str, Location]:
-        """Places of the first character of the fields' values."""
+        """Return places of the first character of the fields' values."""
         return self._entry_locations(lambda entry_location: entry_location.value)
 
     def _entry_locations(self, part: Any) -> Mapping[str, Location]:
@@ -62,7 +62,7 @@ class Draft:
 
 
 def read_node(draft: Draft, registry: NodeTypes, problems: list[Problem]) -> Draft:
-    """``draft`` with its options; its errors are added to ``problems``."""
+    """Return ``draft`` with its options; its errors are added to ``problems``."""
     if not isinstance(draft.raw, dict):
         remedy = "write its fields below it, indented, beginning with 'type'"
         message = f"{draft} is {value_kind(draft.raw)} where a mapping is expected"

@@ -62,23 +62,23 @@ class NodeOptions(Options):
     telemetry: Telemetry = Field(default_factory=Telemetry, description="Metric settings of this node.")
 
     def with_config_defaults(self, config: AppConfig) -> Self:
-        """These options with the defaults that the configuration sets for all nodes of the type."""
+        """Return these options with the defaults that the configuration sets for all nodes of the type."""
         return self
 
     def ineffective(self) -> Mapping[str, str]:
-        """Fields that are set but have no effect, with the reason."""
+        """Return the fields that are set but have no effect, with the reason."""
         return {}
 
     def upstreams(self) -> Sequence[str]:
-        """Names of the nodes this one reads, as written. Sources read none."""
+        """Return the names of the nodes this one reads, as written. Sources read none."""
         return ()
 
     def mention_of(self, upstream: str) -> tuple[str, int]:
-        """The field that contains the name ``upstream``, and the offset in its text."""
+        """Return the field that contains the name ``upstream``, and the offset in its text."""
         return "from", 0
 
     def lookups(self) -> Sequence[Lookup]:
-        """The dynamic tables that this node queries, as written."""
+        """Return the dynamic tables that this node queries, as written."""
         return ()
 
     @property
@@ -224,5 +224,5 @@ class SinkOptions(NodeOptions):
 
 
 def dump(options: NodeOptions) -> dict[str, Any]:
-    """The fields that the user has set, by their names in the file; secrets are masked."""
+    """Return the fields that the user has set, by their names in the file; secrets are masked."""
     return options.model_dump(mode="json", by_alias=True, exclude_unset=True)

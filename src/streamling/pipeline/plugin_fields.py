@@ -18,7 +18,7 @@ _REBATCHING = frozenset({"batch_size", "batch_flush_interval"})
 
 
 def typed_fields(kind: NodeKind) -> frozenset[str]:
-    """Fields that belong to the node and never to the plugin's options. Sources are not re-batched: their
+    """Return the fields that belong to the node and never to the plugin's options. Sources are not re-batched: their
     ``batch_size`` is an option like any other."""
     return _TYPED if kind is NodeKind.SOURCE else _TYPED | _REBATCHING
 
@@ -26,7 +26,7 @@ def typed_fields(kind: NodeKind) -> frozenset[str]:
 def merge_options(
     raw: Mapping[str, Any], kind: NodeKind, model: type[BaseModel], document: Document, path: Path
 ) -> dict[str, Any]:
-    """One flat mapping; fields on the node take precedence over ``options:``, where typed fields are ignored."""
+    """Return one flat mapping; fields on the node take precedence over ``options:``, where typed fields are ignored."""
     typed = typed_fields(kind)
     nested = raw.get("options")
     within = nested if isinstance(nested, dict) else {}
@@ -51,8 +51,8 @@ def _takes_text(annotation: Any) -> bool:
 
 
 def _text(value: Any, declared: bool, document: Document, path: Path) -> Any:
-    """``value`` as the text that was written; lists and mappings as JSON. If the plugin declares a field of another
-    type, the value is not changed."""
+    """Return ``value`` as the text that was written; lists and mappings as JSON. If the plugin declares a field of
+    another type, the value is not changed."""
     if declared or isinstance(value, str):
         return value
     written = document.entry_location(path).text if path in document.entry_locations else None

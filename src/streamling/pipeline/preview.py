@@ -16,9 +16,9 @@ _SINKS: Final = "sinks"
 
 
 def without_sinks(text: str, registry: NodeTypes) -> str:
-    """The pipeline with every sink replaced by a blackhole that reads the same node. If there are no sinks, nodes that
-    nothing reads get one. Lines keep their numbers, so that errors name the right ones. A text that is not a pipeline
-    is returned unchanged: the parser reports it."""
+    """Return the pipeline with every sink replaced by a blackhole that reads the same node. If there are no sinks,
+    nodes that nothing reads get one. Lines keep their numbers, so that errors name the right ones. A text that is not a
+    pipeline is returned unchanged: the parser reports it."""
     try:
         document = load_yaml(text, "pipeline.yaml")
     except InvalidPipeline:
@@ -44,7 +44,7 @@ def _blackhole(upstream: object) -> dict[str, Any]:
 
 
 def _with_section(text: str, document: Document, block: str) -> str:
-    """``text`` with ``block`` as its section of sinks."""
+    """Return ``text`` with ``block`` as its section of sinks."""
     lines = text.splitlines(keepends=True)
     starts = {key: document.entry_location((key,)).key for key in document.data}
     if _SINKS not in starts:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def link(drafts: Sequence[Draft], problems: list[Problem]) -> list[Node]:
-    """The valid drafts as nodes, upstreams first; errors are added to ``problems``."""
+    """Return the valid drafts as nodes, upstreams first; errors are added to ``problems``."""
     by_name = _by_name(drafts, problems)
     nodes = [_node(draft, by_name, problems) for draft in by_name.values() if draft.options is not None]
     for draft in by_name.values():
@@ -77,7 +77,7 @@ def _references(draft: Draft, problems: list[Problem]) -> Sequence[str]:
 
 
 def sql_problems(error: StreamlingError, node: str, text: Location) -> list[Problem]:
-    """An error in SQL as problems of the file: positions in the SQL become positions in the file."""
+    """Return an error in SQL as problems of the file: positions in the SQL become positions in the file."""
     inner = getattr(error, "problems", None)
     if not inner:
         return [problem_at(f"{node}: {error}", text, error.remedy)]
@@ -85,7 +85,7 @@ def sql_problems(error: StreamlingError, node: str, text: Location) -> list[Prob
 
 
 def sql_problem(problem: SqlProblem, node: str, text: Location) -> Problem:
-    """An error in a SQL text that begins at ``text``, at its place in the file."""
+    """Return an error in a SQL text that begins at ``text``, at its place in the file."""
     line = text.line + max(problem.line - 1, 0)
     column = text.column + max(problem.column - 1, 0)
     return Problem(f"{node}: {problem.message}", text.file, line, column, problem.remedy, problem.excerpt)
@@ -114,7 +114,7 @@ def _upstream(reference: str, draft: Draft, by_name: Mapping[str, Draft], proble
 
 
 def _reference_location(reference: str, draft: Draft) -> Location:
-    """Where a name is written: in `from`, or in a FROM of the SQL."""
+    """Return where a name is written: in `from`, or in a FROM of the SQL."""
     field, offset = ("from", 0) if draft.options is None else draft.options.mention_of(reference)
     start = draft.document.entry_location((*draft.path, field)).value
     before = str(draft.raw.get(field))[:offset]

@@ -19,7 +19,7 @@ from streamling.pipeline.options import NodeOptions
 def with_side_outputs(
     pipeline: Pipeline, ids: Sequence[str], options: Mapping[str, Any], registry: NodeTypes
 ) -> Pipeline:
-    """``pipeline`` with one node for each source and each of ``ids``, which receives the rows of that source."""
+    """Return ``pipeline`` with one node for each source and each of ``ids``, which receives the rows of that source."""
     kinds = {id: _options_class(id, registry) for id in ids}
     known = _side_outputs(registry) if ids else []  # imports all types of transforms
     attached = [

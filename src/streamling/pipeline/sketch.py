@@ -30,8 +30,8 @@ class SketchedNode:
 
 
 def sketch_pipeline(text: str, file: str) -> list[SketchedNode]:
-    """The nodes of the pipeline in ``text``, in the order of the file; of a text that is not YAML those before the
-    error."""
+    """Return the nodes of the pipeline in ``text``, in the order of the file; of a text that is not YAML those before
+    the error."""
     document = _document(text, file)
     entries = list(_entries(document))
     names = [name for name, _, _ in entries]
@@ -39,7 +39,7 @@ def sketch_pipeline(text: str, file: str) -> list[SketchedNode]:
 
 
 def node_at_line(nodes: Sequence[SketchedNode], line: int) -> str | None:
-    """The node whose lines contain ``line``."""
+    """Return the node whose lines contain ``line``."""
     before = [node for node in nodes if node.line <= line]
     return max(before, key=lambda node: node.line).name if before else None
 
@@ -56,7 +56,7 @@ def _document(text: str, file: str) -> Document:
 
 
 def _entries(document: Document) -> Iterator[tuple[str, NodeKind, Any]]:
-    """Name, kind and fields of every entry, each name once."""
+    """Yield name, kind and fields of every entry, each name once."""
     seen: set[str] = set()
     sections = document.data if isinstance(document.data, dict) else {}
     for kind in NodeKind:
@@ -83,7 +83,7 @@ def _node(document: Document, names: Sequence[str], name: str, kind: NodeKind, r
 
 
 def _references(fields: dict[str, Any]) -> list[str]:
-    """What a node reads: `from`, or the tables of its SQL."""
+    """Return what a node reads: `from`, or the tables of its SQL."""
     if isinstance(named := fields.get("from"), str):
         return [named]
     if not isinstance(sql := fields.get("sql"), str):

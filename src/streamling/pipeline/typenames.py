@@ -90,7 +90,7 @@ SUPPORTED = (*_FACTORIES, *_WIDE, "decimal(p,s)", "decimal128(p,s)", "decimal256
 
 
 def parse_type(name: str) -> pa.DataType:
-    """The Arrow type called ``name``; raises `BadValueError`.
+    """Return the Arrow type called ``name``; raises `BadValueError`.
 
     >>> parse_type("Decimal(20)")
     Decimal128Type(decimal128(20, 0))

@@ -28,7 +28,7 @@ class Subject:
     name: str
 
     def entry_location(self, path: Path) -> EntryLocation:
-        """Where a field is; a plugin's option may be below ``options``."""
+        """Return where a field is; a plugin's option may be below ``options``."""
         nested = (*self.path, "options", *path)
         return self.document.entry_location(nested if nested in self.document.entry_locations else (*self.path, *path))
 
@@ -45,7 +45,7 @@ class _Finding:
 
 
 def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
-    """One problem per error; a misspelt required field is reported once."""
+    """Return one problem per error; a misspelt required field is reported once."""
     findings = [_finding(details, subject.raw) for details in error.errors(include_url=False)]
     unknown = {found.path: _fields(subject, found.path[:-1]) for found in findings if _is_unknown(found)}
     meant = {(*path[:-1], closest(str(path[-1]), fields)) for path, fields in unknown.items()}
@@ -57,7 +57,7 @@ def problems_of(error: ValidationError, subject: Subject) -> list[Problem]:
 
 
 def value_kind(value: Any) -> str:
-    """The kind of value in the file, without showing what may be secret."""
+    """Return the kind of value in the file, without showing what may be secret."""
     match value:
         case None:
             return "empty"
@@ -115,12 +115,12 @@ def _unknown_field(found: _Finding, subject: Subject, fields: Mapping[str, Field
 
 
 def _fields(subject: Subject, path: Path) -> dict[str, FieldInfo]:
-    """Fields that are allowed at ``path``, by their names in the file."""
+    """Return the fields that are allowed at ``path``, by their names in the file."""
     return {name: info for each in _models_at(subject, path) for name, info in _named(each).items()}
 
 
 def _models_at(subject: Subject, path: Path) -> list[type[BaseModel]]:
-    """The models of the mapping at ``path``: several if it does not say which variant it is."""
+    """Return the models of the mapping at ``path``: several if it does not say which variant it is."""
     models, raw = [subject.model], subject.raw
     for part in path:
         raw = _entry(raw, part)
@@ -139,7 +139,7 @@ def _entry(raw: Any, part: str | int) -> Any:
 
 
 def _may_be(model: type[BaseModel], raw: Any) -> bool:
-    """Whether ``raw``, or text that stands for it, has the names that distinguish the variant ``model``."""
+    """Return whether ``raw``, or text that stands for it, has the names that distinguish the variant ``model``."""
     for name, info in _named(model).items():
         value = raw.get(name) if isinstance(raw, dict) else raw
         if isinstance(value, str) and (allowed := _literals(info)) and value not in allowed:
@@ -148,7 +148,7 @@ def _may_be(model: type[BaseModel], raw: Any) -> bool:
 
 
 def _literals(info: FieldInfo) -> tuple[Any, ...]:
-    """The only values that a field may have; empty if there are others."""
+    """Return the only values that a field may have; empty if there are others."""
     return get_args(info.annotation) if get_origin(info.annotation) is Literal else ()
 
 
@@ -157,7 +157,7 @@ def _named(model: type[BaseModel]) -> dict[str, FieldInfo]:
 
 
 def field_name(name: str, info: FieldInfo) -> str:
-    """The name of a model's field as the file spells it."""
+    """Return the name of a model's field as the file spells it."""
     return info.alias or name
 
 
@@ -206,8 +206,8 @@ def _predicate(found: _Finding) -> tuple[str, str | None]:
 
 
 def _mapping_form(found: _Finding, subject: Subject) -> str | None:
-    """How to write a field that is a mapping, for a short form that others use: ``mode: continuous`` or ``group_by:
-    [account]``."""
+    """Return how to write a field that is a mapping, for a short form that others use: ``mode: continuous`` or
+    ``group_by: [account]``."""
     if found.kind not in _MAPPING or not found.path:
         return None
     info = _fields(subject, found.path[:-1]).get(str(found.path[-1]))
@@ -277,7 +277,7 @@ _RULES: Mapping[str, Callable[[_Finding], str]] = {
 
 
 def dotted(path: Path) -> str:
-    """``('a', 'b', 0)`` as ``a.b[0]``."""
+    """Return ``('a', 'b', 0)`` as ``a.b[0]``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -285,5 +285,5 @@ def dotted(path: Path) -> str:
 
 
 def problem_at(message: str, location: Location, remedy: str | None = None) -> Problem:
-    """A problem at ``location``."""
+    """Return a problem at ``location``."""
     return Problem(message, location.file, location.line, location.column, remedy)

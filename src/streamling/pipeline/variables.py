@@ -53,8 +53,8 @@ class _Undefined(Exception):
 
 
 def expand_variables(document: Document, registry: NodeTypes, variables: Variables) -> Document:
-    """``document`` with the variables in its name and in the fields of its nodes replaced; its problems list those
-    without a value."""
+    """Return ``document`` with the variables in its name and in the fields of its nodes replaced; its problems list
+    those without a value."""
     document = expand_name(document, variables)
     if not isinstance(document.data, dict):
         return document
@@ -70,7 +70,7 @@ def expand_variables(document: Document, registry: NodeTypes, variables: Variabl
 
 
 def expand_name(document: Document, variables: Variables) -> Document:
-    """``document`` with the variables in its name replaced, which needs no node types."""
+    """Return ``document`` with the variables in its name replaced, which needs no node types."""
     if not document.name:
         return document
     expansion = _Expansion(document, variables)
@@ -92,7 +92,7 @@ class _Expansion:
         return fields if found is None else self.value(fields, found.options, path)
 
     def value(self, value: Any, expected: Any, path: Path) -> Any:
-        """``value`` of a field with the type ``expected``, an annotation of pydantic."""
+        """Return ``value`` of a field with the type ``expected``, an annotation of pydantic."""
         if isinstance(value, dict):
             return {key: self.value(each, _member(expected, key), (*path, key)) for key, each in value.items()}
         if isinstance(value, list):
@@ -146,7 +146,7 @@ class _Expansion:
 
 
 def _member(expected: Any, key: str | None) -> Any:
-    """The type of the entry ``key`` of a mapping or model, or of an item of a list; None if it is not known."""
+    """Return the type of the entry ``key`` of a mapping or model, or of an item of a list; None if it is not known."""
     found = [member for each in _alternatives(expected) for member in _members(each, key)]
     return Union[tuple(found)] if found else None  # noqa: UP007
 
@@ -162,7 +162,7 @@ def _members(expected: Any, key: str | None) -> Iterator[Any]:
 
 
 def _alternatives(expected: Any) -> Iterator[Any]:
-    """The types of a union, without annotations."""
+    """Yield the types of a union, without annotations."""
     if get_origin(expected) is Annotated:
         yield from _alternatives(get_args(expected)[0])
     elif get_origin(expected) in (Union, UnionType):

@@ -42,10 +42,10 @@ class NodeState(Protocol):
         """Whether other instances of the pipeline see the same entries."""
 
     def get(self, key: str) -> Any | None:
-        """The JSON value under ``key``, None when there is none."""
+        """Return the JSON value under ``key``, None when there is none."""
 
     def get_prefix(self, prefix: str) -> Mapping[str, Any]:
-        """All entries whose key starts with ``prefix``."""
+        """Return all entries whose key starts with ``prefix``."""
 
     def put(self, key: str, value: Any) -> None:
         """Store a JSON value immediately. Do not store positions this way: the engine stores them."""

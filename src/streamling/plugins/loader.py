@@ -50,7 +50,7 @@ def plugin(id: str) -> Callable[[C], C]:
 
 
 def kind_of(operator: object) -> NodeKind:
-    """Whether ``operator`` is the class of a source, a transform or a sink."""
+    """Return whether ``operator`` is the class of a source, a transform or a sink."""
     if isinstance(operator, type) and issubclass(operator, Operator) and operator.node_kind is not None:
         return operator.node_kind
     raise StreamlingError.user(
@@ -176,7 +176,7 @@ def _native_libraries(path: str | Path | None) -> tuple[str, ...]:
 
 
 def _import(file: Path) -> ModuleType:
-    """The module in ``file``, under a name that no other file has."""
+    """Return the module in ``file``, under a name that no other file has."""
     name = f"{FILE_MODULE}{file.stem}_{zlib.crc32(str(file.resolve()).encode()):08x}"
     spec = spec_from_loader(name, SourceFileLoader(name, str(file)))
     assert spec is not None
@@ -207,7 +207,7 @@ def _sentence(error: BaseException) -> str:
 
 
 def _place(error: BaseException, file: Path) -> tuple[int, int]:
-    """The line of ``file`` that the error came from."""
+    """Return the line of ``file`` that the error came from."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return error.lineno or 0, error.offset or 0
     frames = traceback.extract_tb(error.__traceback__)

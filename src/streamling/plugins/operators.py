@@ -58,7 +58,7 @@ class EmptyInputs(Protocol):
         """Names of the upstream nodes."""
 
     def apply(self, plan: Callable[[SparkSession, Mapping[str, DataFrame]], DataFrame]) -> DataFrame:
-        """``plan`` over the upstreams, which are passed by name. Spark's errors are translated."""
+        """Return ``plan`` over the upstreams, which are passed by name. Spark's errors are translated."""
 
 
 class Operator(ABC, Generic[OptionsT]):
@@ -92,7 +92,7 @@ class Operator(ABC, Generic[OptionsT]):
 
     @classmethod
     def partitioning(cls, options: OptionsT) -> Partitioning | None:
-        """How many instances may run in parallel and which rows each gets; called before any is created. None: a
+        """Return how many instances may run in parallel and which rows each gets; called before any is created. None: a
         source has one instance; of a transform or sink there are as many as `parallelism` says, and rows are routed by
         primary key."""
         return None
@@ -107,23 +107,23 @@ class Operator(ABC, Generic[OptionsT]):
     def connections(
         cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        """What a node with these options connects to, for `validate --connect` and `doctor`. No instance is created,
-        and no connection is made before `ConnectionCheck.check` is called. ``spark`` returns the session and starts a
-        JVM: call it only in a ``check`` that needs it."""
+        """Return what a node with these options connects to, for `validate --connect` and `doctor`. No instance is
+        created, and no connection is made before `ConnectionCheck.check` is called. ``spark`` returns the session and
+        starts a JVM: call it only in a ``check`` that needs it."""
         return ()
 
     @classmethod
     def external_positions(
         cls, context: NodeContext[OptionsT], spark: Callable[[], SparkSession]
     ) -> Sequence[ExternalPosition]:
-        """Positions outside of the state backend that a node with these options continues from when the backend has
-        none, for `state reset`. No instance is created, and no connection is made before `ExternalPosition.reset` is
-        called; ``spark`` returns the session."""
+        """Return the positions outside of the state backend that a node with these options continues from when the
+        backend has none, for `state reset`. No instance is created, and no connection is made before
+        `ExternalPosition.reset` is called; ``spark`` returns the session."""
         return ()
 
     @classmethod
     def needs_input_schema(cls) -> bool:
-        """Whether `static_check` can only be called once the columns of the input are known."""
+        """Return whether `static_check` can only be called once the columns of the input are known."""
         return True
 
     def static_check(self, inputs: Mapping[str, pa.Schema | None]) -> tuple[Sequence[SqlProblem], pa.Schema | None]:
@@ -133,7 +133,7 @@ class Operator(ABC, Generic[OptionsT]):
         return (), self.context.input_schema
 
     def analyse(self, inputs: EmptyInputs) -> pa.Schema | None:
-        """The output columns, once Spark has started; None: those of the input. Called once."""
+        """Return the output columns, once Spark has started; None: those of the input. Called once."""
         return None
 
     def open(self) -> None:
@@ -161,10 +161,11 @@ class Operator(ABC, Generic[OptionsT]):
         return False
 
     def batching(self) -> tuple[int | None, float | None]:
-        """Rows per call, and how many seconds to wait for them at most; None: batches as they arrive, no limit. The
-        engine collects and splits batches accordingly."""
+        """Return the rows per call, and how many seconds to wait for them at most; None: batches as they arrive, no
+        limit. The engine collects and splits batches accordingly."""
         return self.options.rows_per_batch, self.options.flush_interval
 
     def labels(self) -> Mapping[str, str]:
-        """Metric labels that identify what this operator connects to; they take precedence over labels of the file."""
+        """Return metric labels that identify what this operator connects to; they take precedence over labels of the
+        file."""
         return {}

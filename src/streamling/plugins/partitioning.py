@@ -37,7 +37,7 @@ class Partitioning:
     routing: ByPrimaryKey | ByColumns | RoundRobin = ByPrimaryKey()
 
     def count(self, parallelism: int | None) -> int:
-        """The number of instances; ``parallelism`` is that of the file."""
+        """Return the number of instances; ``parallelism`` is that of the file."""
         if parallelism is None:
             return max(self.minimum, self.preferred or self.minimum)
         if parallelism < self.minimum or (self.maximum is not None and parallelism > self.maximum):

@@ -17,5 +17,5 @@ class Preprocessor(ABC):
 
     @abstractmethod
     def rewrite(self, text: str) -> str:
-        """The YAML text to parse instead of ``text``. If the text is unchanged, errors have the right line and column.
-        Raise `StreamlingError.user` for what cannot be rewritten."""
+        """Return the YAML text to parse instead of ``text``. If the text is unchanged, errors have the right line and
+        column. Raise `StreamlingError.user` for what cannot be rewritten."""

@@ -70,11 +70,11 @@ class Registry:
 
     @classmethod
     def builtin(cls) -> Registry:
-        """A new registry of the built-in types."""
+        """Return a new registry of the built-in types."""
         return cls(builtins())
 
     def get(self, kind: NodeKind, id: str) -> OperatorType | None:
-        """The type ``id``; imports its module if it is a built-in that is used for the first time."""
+        """Return the type ``id``; imports its module if it is a built-in that is used for the first time."""
         key = (kind, id)
         if key not in self._types and key in self._builtins:
             self._types[key] = _load(kind, id, *self._builtins[key])
@@ -87,13 +87,14 @@ class Registry:
         return self._substitute(found)
 
     def substituting(self, substitute: Substitute) -> Registry:
-        """The same types, run by the classes that ``substitute`` returns for them, such as sinks that write nothing."""
+        """Return the same types, run by the classes that ``substitute`` returns for them, such as sinks that write
+        nothing."""
         other = copy(self)
         other._substitute = substitute
         return other
 
     def ids(self, kind: NodeKind) -> tuple[str, ...]:
-        """All ids of a kind, sorted."""
+        """Return all ids of a kind, sorted."""
         return tuple(sorted({id for of_kind, id in (*self._builtins, *self._types) if of_kind is kind}))
 
     def register(self, kind: NodeKind, id: str, operator: type[Operator[Any]]) -> None:
@@ -143,7 +144,7 @@ def _load(kind: NodeKind, id: str, builtin: Builtin, target: str) -> OperatorTyp
 
 
 def _plugin_options(kind: NodeKind, id: str, operator: type[Operator[Any]]) -> type[NodeOptions]:
-    """The fields that the plugin declares, plus those that every plugin of its kind has."""
+    """Return the fields that the plugin declares, plus those that every plugin of its kind has."""
     own: type[NodeOptions] = getattr(operator, "Options", FreeFormOptions)
     more = _PLUGIN_FIELDS[kind] if operator.emits_rows else (UpstreamOptions,)
     missing = tuple(fields for fields in more if not issubclass(own, fields))

@@ -53,7 +53,7 @@ class RejectedRows:
         )
 
     def take(self) -> list[pa.RecordBatch]:
-        """Those added since the last call, in order."""
+        """Return those added since the last call, in order."""
         taken, self._waiting = self._waiting, []
         return taken
 
@@ -94,8 +94,8 @@ def reject_failing_rows(call: Callable[[pa.RecordBatch], object], batch: pa.Reco
 def dead_letter_batch(
     node: str, errors: Sequence[str], positions: Sequence[str | None], payloads: Sequence[str | None]
 ) -> pa.RecordBatch:
-    """Rows of `DEAD_LETTER_SCHEMA`. The same rejected row always has the same ``id``, so that a sink that upserts
-    stores it once."""
+    """Return rows of `DEAD_LETTER_SCHEMA`. The same rejected row always has the same ``id``, so that a sink that
+    upserts stores it once."""
     ids = [_id(node, position, payload) for position, payload in zip(positions, payloads, strict=True)]
     count = len(ids)
     columns = [ids, [node] * count, errors, positions, payloads, ["i"] * count]

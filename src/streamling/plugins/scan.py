@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def declared_ids(file: Path) -> frozenset[str] | None:
-    """The ids in the ``@plugin("…")`` decorators of ``file``; None if they cannot be known without running it."""
+    """Return the ids in the ``@plugin("…")`` decorators of ``file``; None if they cannot be known without running
+    it."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except (OSError, SyntaxError, ValueError):

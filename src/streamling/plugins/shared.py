@@ -36,7 +36,7 @@ class SharedResources:
         self._entries[(type(thing),)] = _Entry(thing, 1)
 
     def acquire(self, kind: type[ThingT], make: Callable[[], ThingT], *settings: Hashable) -> ThingT:
-        """The ``kind`` with these settings; call `release` once for each call."""
+        """Return the ``kind`` with these settings; call `release` once for each call."""
         key = (kind, *settings)
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
@@ -59,7 +59,7 @@ class SharedResources:
             thing.close()
 
     def _leave(self, key: tuple[Hashable, ...]) -> bool:
-        """Whether this was the last user."""
+        """Return whether this was the last user."""
         with self._lock:
             entry = self._entries[key]
             entry.users -= 1

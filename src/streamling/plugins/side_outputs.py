@@ -44,8 +44,8 @@ class SideOutput(Operator[OptionsT]):
         return False
 
     def select(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The part of the rows that it needs, as a plan over them (by node name); by default everything. The column
-        `streamling.sql.plan.ROW` numbers the rows of a batch in source order."""
+        """Return the part of the rows that it needs, as a plan over them (by node name); by default everything. The
+        column `streamling.sql.plan.ROW` numbers the rows of a batch in source order."""
         return next(iter(inputs.values()))
 
     @classmethod
@@ -90,6 +90,6 @@ class LookupTable(SideOutput[OptionsT]):
 
     @abstractmethod
     def contains(self, values: pa.Array, rows: pa.Array) -> pa.Array:
-        """Whether each of ``values`` (strings, or lists of strings) is in the table at the time of its row: with
+        """Return whether each of ``values`` (strings, or lists of strings) is in the table at the time of its row: with
         everything that rows before it added. ``rows`` are the row numbers. Called while the rows are emitted, by the
         same thread."""

@@ -71,13 +71,13 @@ class FrameSink(Operator[OptionsT]):
         return False
 
     def needs_job(self, columns: pa.Schema) -> NeedsJob | None:
-        """Why small batches with these ``columns`` are Spark jobs if they come from Python; None: `write_arrow` takes
-        them. May be called before ``open``; only for real-time sources."""
+        """Return why small batches with these ``columns`` are Spark jobs if they come from Python; None: `write_arrow`
+        takes them. May be called before ``open``; only for real-time sources."""
         return NeedsJob("Spark writes its rows")
 
     def prepare(self, frame: DataFrame) -> DataFrame:
-        """What the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, so that it
-        runs in the same pass as the SQL."""
+        """Return what the sink changes about the rows (columns it drops or adds), as a plan. Called once per batch, so
+        that it runs in the same pass as the SQL."""
         return frame
 
     @abstractmethod
@@ -86,8 +86,8 @@ class FrameSink(Operator[OptionsT]):
         rows if the sink `counts_rows`."""
 
     def prepare_local(self, frame: DataFrame) -> DataFrame | None:
-        """What `write_local` takes, as a plan over the rows of a stream. Called once per stream. None: the sink does
-        not write small batches itself."""
+        """Return what `write_local` takes, as a plan over the rows of a stream. Called once per stream. None: the sink
+        does not write small batches itself."""
         return None
 
     def write_local(self, rows: LocalRows) -> None:

@@ -86,21 +86,21 @@ class AnySource(Operator[OptionsT]):
 
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Columns of every batch. Called before Spark has started, on any thread. ``_gs_op`` is optional: the engine
-        adds it with the value ``'i'``."""
+        """Return the columns of every batch. Called before Spark has started, on any thread. ``_gs_op`` is optional:
+        the engine adds it with the value ``'i'``."""
 
     def inferred_primary_key(self) -> tuple[str, ...]:
-        """Key columns that the source knows, used when the pipeline file does not set a primary key."""
+        """Return key columns that the source knows, used when the pipeline file does not set a primary key."""
         return ()
 
     def restore(self) -> Position:
-        """The stored position (read with ``context.state``), or the configured start. Called once after
+        """Return the stored position (read with ``context.state``), or the configured start. Called once after
         ``open``, before the first batch. The default reads the entry under `NodeContext.state_key`."""
         stored = self.context.state.get(self.context.state_key)
         return {} if stored is None else {self.context.state_key: stored}
 
     def state_keys(self) -> Sequence[str]:
-        """Keys that the position consists of, for `plan`; ``*`` replaces what only the data determines."""
+        """Return keys that the position consists of, for `plan`; ``*`` replaces what only the data determines."""
         return self.context.state_keys
 
     def commit(self, position: Position) -> None:
@@ -109,9 +109,9 @@ class AnySource(Operator[OptionsT]):
         another instance had claimed that key, so ours was not stored."""
 
     def caught_up(self) -> bool:
-        """Whether everything that existed at the start has been read. Rows that look values up in a table wait until
-        the source that fills it has caught up. Called between batches, only while rows wait. A source that returns
-        `Wait` or `END` has caught up anyway."""
+        """Return whether everything that existed at the start has been read. Rows that look values up in a table wait
+        until the source that fills it has caught up. Called between batches, only while rows wait. A source that
+        returns `Wait` or `END` has caught up anyway."""
         return False
 
     @property
@@ -121,12 +121,12 @@ class AnySource(Operator[OptionsT]):
         return False
 
     def lag(self) -> int | None:
-        """How many rows or messages have not been read yet, as last known; None when unknown. Called from any thread;
-        must not block."""
+        """Return how many rows or messages have not been read yet, as last known; None when unknown. Called from any
+        thread; must not block."""
         return None
 
     def progress(self) -> Progress | None:
-        """How much of the known work has been read; None when unknown."""
+        """Return how much of the known work has been read; None when unknown."""
         return None
 
 
@@ -137,6 +137,6 @@ class Source(AnySource[OptionsT]):
 
     @abstractmethod
     def read(self, position: Position) -> SourceBatch | Wait | End:
-        """The next batch after ``position``, which the previous call (or `restore`) returned. Called repeatedly on the
-        flow's thread until it returns `END`; not called while a sink is behind. Must not block for more than about a
-        second: return `Wait`. After a restart, the same position must lead to the same rows."""
+        """Return the next batch after ``position``, which the previous call (or `restore`) returned. Called repeatedly
+        on the flow's thread until it returns `END`; not called while a sink is behind. Must not block for more than
+        about a second: return `Wait`. After a restart, the same position must lead to the same rows."""

@@ -64,11 +64,11 @@ class StateBackend(ABC):
 
     @abstractmethod
     def get(self, key: str) -> Any | None:
-        """The value of ``key``; None if there is none."""
+        """Return the value of ``key``; None if there is none."""
 
     @abstractmethod
     def get_prefix(self, prefix: str) -> dict[str, Any]:
-        """All entries whose key starts with ``prefix``, in the order of their keys."""
+        """Return all entries whose key starts with ``prefix``, in the order of their keys."""
 
     @abstractmethod
     def put_many(self, entries: Mapping[str, Any]) -> None:
@@ -107,7 +107,7 @@ class StateBackend(ABC):
         self.put_many({key: None})
 
     def items(self) -> dict[str, Any]:
-        """Everything in this namespace, in the order of the keys."""
+        """Return everything in this namespace, in the order of the keys."""
         return self.get_prefix("")
 
     def __enter__(self) -> Self:
@@ -157,11 +157,12 @@ class StateStore(ABC, Generic[SettingsT]):
             yield state
 
     def connection(self) -> ConnectionCheck | None:
-        """How to check that the state can be used; None if nothing can fail."""
+        """Return how to check that the state can be used; None if nothing can fail."""
         return None
 
     def files(self) -> Sequence[Path]:
-        """The existing files of the state, which may be moved aside when they are damaged; the main one first."""
+        """Return the existing files of the state, which may be moved aside when they are damaged; the main one
+        first."""
         return ()
 
     @abstractmethod
@@ -193,10 +194,10 @@ class SqlDatabase(Protocol):
     """A few tables next to a state."""
 
     def transaction(self) -> AbstractContextManager[Execute]:
-        """A transaction that is durable when the block has ended; rolled back if the block raises."""
+        """Return a transaction that is durable when the block has ended; rolled back if the block raises."""
 
     def reading(self) -> AbstractContextManager[Execute]:
-        """A transaction that only reads."""
+        """Return a transaction that only reads."""
 
     def check_writable(self) -> None:
         """Raise if nothing can be stored now."""
@@ -205,7 +206,7 @@ class SqlDatabase(Protocol):
 
 
 def offsets_in(entries: Mapping[str, Any]) -> list[str]:
-    """Keys of the entries that are offsets of a topic."""
+    """Return keys of the entries that are offsets of a topic."""
     return [key for key, value in entries.items() if isinstance(value, dict) and isinstance(value.get("offset"), int)]
 
 
@@ -218,7 +219,7 @@ def check_not_older(stored: Mapping[str, Any], entries: Mapping[str, Any]) -> No
 
 
 def encoded(entries: Mapping[str, Any]) -> tuple[dict[str, str], list[str]]:
-    """``entries`` as JSON texts by key, and the keys to remove."""
+    """Return ``entries`` as JSON texts by key, and the keys to remove."""
     texts = {key: _json(key, value) for key, value in entries.items() if value is not None}
     return texts, [key for key, value in entries.items() if value is None]
 
@@ -231,7 +232,7 @@ def _json(key: str, value: Any) -> str:
 
 
 def checked_identifier(name: str, setting: str) -> str:
-    """``name`` if it is valid in a statement as the name of a table or schema."""
+    """Return ``name`` if it is valid in a statement as the name of a table or schema."""
     if not _IDENTIFIER.fullmatch(name):
         raise StreamlingError.user(f"{setting} is {name!r}, expected letters, digits and underscores, no digit first")
     return name

@@ -49,13 +49,14 @@ class LocalPlan(Protocol):
     are those of Spark's expressions."""
 
     def to_arrow(self, messages: Any) -> pa.RecordBatch:
-        """The rows as Arrow data, with the types of ``DataFrame.toArrow``."""
+        """Return the rows as Arrow data, with the types of ``DataFrame.toArrow``."""
 
     def to_rows(self, messages: Any) -> LocalRows:
-        """The rows for `FrameSink.write_local`."""
+        """Return the rows for `FrameSink.write_local`."""
 
     def observed(self) -> Mapping[str, Sequence[float | None]]:
-        """The aggregates of the observations (``DataFrame.observe``) in the plan, by name, as of the last batch."""
+        """Return the aggregates of the observations (``DataFrame.observe``) in the plan, by name, as of the last
+        batch."""
 
 
 @dataclass(frozen=True)
@@ -96,24 +97,24 @@ class StreamedSource(AnySource[OptionsT]):
     execution: ClassVar[ExecutionMode] = ExecutionMode.STREAMED
 
     def backfill(self, spark: SparkSession, position: Position) -> SourceBatch | Wait | End:
-        """The next batch of the rows that precede the stream, as `Source.read` returns them: with the columns of
+        """Return the next batch of the rows that precede the stream, as `Source.read` returns them: with the columns of
         `schema`. Called repeatedly on the flow's thread, from the restored position on, until it returns `END`; then
         the stream starts at the last position. The default has no such rows."""
         return END
 
     @abstractmethod
     def stream(self, spark: SparkSession, position: Position) -> Stream | None:
-        """The rows right after ``position``. None: there is nothing to read until the source calls
+        """Return the rows right after ``position``. None: there is nothing to read until the source calls
         ``context.restart_stream``. Called on the flow's thread for each (re)start, and again after a pause if it raises
         a retriable error. If the node has a dead-letter sink, the rows have the column
         `streamling.plugins.rejects.REJECT_COLUMN`."""
 
     def template(self, spark: SparkSession) -> DataFrame | None:
-        """A DataFrame without rows that has the plan of the stream's rows: the engine adds SQL to it and passes the
-        result to `local_plan`. Called once for each stream, and before the start if the source `is_realtime`. None:
+        """Return a DataFrame without rows that has the plan of the stream's rows: the engine adds SQL to it and passes
+        the result to `local_plan`. Called once for each stream, and before the start if the source `is_realtime`. None:
         small batches are Spark jobs, too."""
         return None
 
     def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
-        """The plan of ``frame``, which was made from the `template`, for the driver."""
+        """Return the plan of ``frame``, which was made from the `template`, for the driver."""
         return NeedsJob("its source has no plan for the driver")

@@ -58,7 +58,7 @@ class Transform(Operator[OptionsT]):
 
     @abstractmethod
     def output_schema(self) -> pa.Schema:
-        """Columns of what `process` returns; depends only on the options and ``context.input_schema``."""
+        """Return the columns of what `process` returns; depends only on the options and ``context.input_schema``."""
 
     @abstractmethod
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
@@ -67,8 +67,8 @@ class Transform(Operator[OptionsT]):
         batches."""
 
     def with_input_schema(self, schema: pa.Schema) -> Transform[OptionsT]:
-        """An instance for rows with other columns, since a source may get new ones while the pipeline runs. The engine
-        opens it and closes this one; meanwhile no call is in flight."""
+        """Return an instance for rows with other columns, since a source may get new ones while the pipeline runs. The
+        engine opens it and closes this one; meanwhile no call is in flight."""
         return type(self)(replace(self.context, input_schema=schema))
 
     def marker(self, epoch: int) -> None:
@@ -84,8 +84,8 @@ class FrameTransform(Operator[OptionsT]):
 
     @abstractmethod
     def apply(self, spark: SparkSession, inputs: Mapping[str, DataFrame]) -> DataFrame:
-        """The transform over its upstreams' DataFrames, by node name. Called for each batch that Spark computes, once
-        per stream for those that the driver evaluates, and once with empty inputs to learn the schema."""
+        """Return the transform over its upstreams' DataFrames, by node name. Called for each batch that Spark computes,
+        once per stream for those that the driver evaluates, and once with empty inputs to learn the schema."""
 
     def apply_batch(
         self,
@@ -93,7 +93,7 @@ class FrameTransform(Operator[OptionsT]):
         inputs: Mapping[str, DataFrame],
         numbered: Callable[[], Mapping[str, DataFrame]],
     ) -> DataFrame:
-        """The transform over one batch; called once for each. ``numbered`` returns the inputs with a column that
+        """Return the transform over one batch; called once for each. ``numbered`` returns the inputs with a column that
         numbers the rows of the batch (`streamling.sql.plan.ROW`). A row keeps its number however often Spark runs the
         plan, so the transform may run its own Spark jobs over them; this can be expensive."""
         return self.apply(spark, inputs)

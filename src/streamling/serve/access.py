@@ -25,7 +25,7 @@ class Principal:
     namespaces: tuple[str, ...] = ("*",)
 
     def may(self, role: Role) -> bool:
-        """Whether this one has at least ``role``."""
+        """Return whether this one has at least ``role``."""
         return _ROLES.index(self.role) >= _ROLES.index(role)
 
     @property
@@ -64,7 +64,7 @@ class Access:
         )
 
     def principal(self, authorization: str | None) -> Principal | None:
-        """Who sends this header; None if the token is missing or wrong."""
+        """Return who sends this header; None if the token is missing or wrong."""
         if not self.digests:
             return LOCAL
         scheme, _, token = (authorization or "").partition(" ")
@@ -103,7 +103,7 @@ def _read(name: str, token: TokenSettings) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
+    """Return whether only this machine can reach ``host``."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

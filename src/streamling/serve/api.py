@@ -46,7 +46,8 @@ def create_api(
     is_stopping: Callable[[], bool],
     slow: SlowCalls,
 ) -> FastAPI:
-    """The application; ``unready_reason`` answers `/readyz`, ``is_stopping`` ends requests that follow something."""
+    """Return the application; ``unready_reason`` answers `/readyz`, ``is_stopping`` ends requests that follow
+    something."""
     api = FastAPI(
         title="Streamling",
         version=__version__,

@@ -45,7 +45,7 @@ GlobalAdmin = Annotated[Principal, Depends(_check_global)]
 
 
 def _visible_key(request: Request, namespace: Annotated[str, Path()], name: Annotated[str, Path()]) -> PipelineKey:
-    """The pipeline of the path; a namespace that is not the client's looks as if it did not exist."""
+    """Return the pipeline of the path; a namespace that is not the client's looks as if it did not exist."""
     key = PipelineKey(namespace, name)
     check_namespace(request, key, f"there is no pipeline '{key}'")
     return key

@@ -85,7 +85,7 @@ def add_error_handlers(api: FastAPI) -> None:
 
 
 def _malformed(details: Mapping[str, Any]) -> str:
-    """The place and the rule; not the value, which may be a secret."""
+    """Return the place and the rule; not the value, which may be a secret."""
     place = ".".join(str(part) for part in details["loc"])
     return f"{place}: {details['msg']}"
 

@@ -34,7 +34,7 @@ class AuditLog:
         self._now = now
 
     def newest(self, limit: int, namespaces: Collection[str] | None = None) -> list[AuditEntry]:
-        """The newest entries, newest first; with ``namespaces``, only those about pipelines in one of them."""
+        """Return the newest entries, newest first; with ``namespaces``, only those about pipelines in one of them."""
         condition: LiteralString = ""
         if namespaces is not None:
             condition = f"WHERE namespace IN ({', '.join(['%s'] * len(namespaces)) or 'NULL'})"

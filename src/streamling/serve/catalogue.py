@@ -49,7 +49,7 @@ _TABLES: Final[Mapping[LiteralString, LiteralString]] = {
 
 
 def open_database(config: AppConfig) -> SqlDatabase:
-    """The tables of a catalogue, next to the states of the pipelines."""
+    """Return the tables of a catalogue, next to the states of the pipelines."""
     return state_store(config.model_copy(update={"application_id": _OWNER})).database("serve", _TABLES)
 
 
@@ -80,11 +80,11 @@ class Catalogue:
         self.refresh()
 
     def records(self) -> Mapping[PipelineKey, PipelineRecord]:
-        """All records by key; the last known ones while the database is unavailable."""
+        """Return all records by key; the last known ones while the database is unavailable."""
         return self._records
 
     def get(self, key: PipelineKey) -> PipelineRecord:
-        """The record of ``key``; raises if there is none."""
+        """Return the record of ``key``; raises if there is none."""
         return existing(self._records.get(key), key)
 
     def refresh(self) -> None:
@@ -244,6 +244,6 @@ class Catalogue:
 
 
 def _changed_fields(before: PipelineRecord | None, after: PipelineRecord) -> Iterable[str]:
-    """Names of the fields that a client has changed."""
+    """Return the names of the fields that a client has changed."""
     names = (*_REPLACING, "desired", "deleting")
     return [name for name in names if before is not None and getattr(before, name) != getattr(after, name)]

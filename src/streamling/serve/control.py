@@ -73,7 +73,7 @@ class ControlPlane:
         return []
 
     def problems(self, wanted: PipelineBody) -> list[ProblemObject]:
-        """All problems of a definition."""
+        """Return all problems of a definition."""
         try:
             self.check(PipelineKey("validate", "definition"), wanted)
         except InvalidDefinition as error:
@@ -120,7 +120,7 @@ class ControlPlane:
         }
 
     def metrics(self, sees: Callable[[str], bool]) -> str:
-        """The metrics of the pipelines in all namespaces that a client sees, for Prometheus."""
+        """Return the metrics of the pipelines in all namespaces that a client sees, for Prometheus."""
         known = self._reconciler
         return fleet_exposition(
             [
@@ -134,16 +134,16 @@ class ControlPlane:
         return self._reconciler.actual(key).state
 
     def routes(self, key: PipelineKey) -> ASGIApp | None:
-        """The routes that show what a pipeline does; None if it does not run."""
+        """Return the routes that show what a pipeline does; None if it does not run."""
         handle = self._reconciler.handle(key)
         return None if handle is None else handle.routes()
 
     def history(self, key: PipelineKey, buckets: int, node: str | None) -> dict[str, Any]:
-        """Rates and lag of a pipeline or of a node, also while it does not run."""
+        """Return rates and lag of a pipeline or of a node, also while it does not run."""
         return self._reconciler.history(key).series(time.time(), buckets, node)
 
     def stored_topology(self, key: PipelineKey) -> dict[str, Any]:
-        """The topology of a pipeline that does not run."""
+        """Return the topology of a pipeline that does not run."""
         record, last = self.catalogue.get(key), self._reconciler.history(key).last
         return stored_topology(key, masked_text(record.definition), self._reconciler.actual(key), last)
 

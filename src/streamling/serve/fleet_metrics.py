@@ -45,7 +45,7 @@ class Selection:
     _kinds: dict[str, Kind] = field(default_factory=lambda: _known_kinds())
 
     def of_pipeline(self, pipeline: PipelineKey, found: Iterable[Series]) -> tuple[list[Series], int]:
-        """The series of ``pipeline`` that fit, and how many do not."""
+        """Return the series of ``pipeline`` that fit, and how many do not."""
         taken: list[Series] = []
         left_out = 0
         for series in found:
@@ -59,12 +59,12 @@ class Selection:
 
 
 def fleet_exposition(pipelines: Sequence[MeasuredPipeline]) -> str:
-    """The text for Prometheus."""
+    """Return the text for Prometheus."""
     return exposition(fleet_series(pipelines, Selection()))
 
 
 def fleet_series(pipelines: Sequence[MeasuredPipeline], selection: Selection) -> Iterator[Series]:
-    """The series of ``pipelines``, with their namespaces and names."""
+    """Yield the series of ``pipelines``, with their namespaces and names."""
     deadline = time.monotonic() + _SECONDS
 
     def measured(pipeline: MeasuredPipeline) -> Sequence[Series] | None:

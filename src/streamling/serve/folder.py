@@ -124,7 +124,7 @@ def _read(paths: list[Path]) -> Iterator[tuple[PipelineKey, _File]]:
 
 
 def _name_of(path: Path) -> str:
-    """The name of the pipeline in a file.
+    """Return the name of the pipeline in a file.
 
     >>> _name_of(Path("Orders (EU).yaml"))
     'orders-eu'
@@ -152,6 +152,6 @@ def _file(path: Path) -> _File:
 
 
 def _option(options: dict[str, Any], name: str, allowed: Any, default: str) -> Any:
-    """The value of a top-level key; None if it is not allowed."""
+    """Return the value of a top-level key; None if it is not allowed."""
     value = options.get(name, default)
     return value if value in get_args(allowed) else None

@@ -16,7 +16,7 @@ _OPEN_REQUESTS = 200
 
 
 def guarded(inner: ASGIApp, access: Access, limit: RateLimit, hosts: Collection[str]) -> Guard:
-    """``inner`` behind the tokens and the limits of a server."""
+    """Return ``inner`` behind the tokens and the limits of a server."""
 
     def authenticate(headers: Mapping[str, str]) -> Principal:
         principal = access.principal(headers.get("authorization"))
@@ -30,7 +30,8 @@ def guarded(inner: ASGIApp, access: Access, limit: RateLimit, hosts: Collection[
 
 
 def _with_few_open(inner: ASGIApp) -> ASGIApp:
-    """``inner`` for a limited number of requests of each token at a time: their connections are shared by all."""
+    """Return ``inner`` for a limited number of requests of each token at a time: their connections are shared by
+    all."""
     running: Counter[str] = Counter()
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

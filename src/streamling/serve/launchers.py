@@ -48,7 +48,7 @@ class Launchers:
     shared: SharedResources = field(default_factory=SharedResources, repr=False)
 
     def of(self, record: PipelineRecord, preview: Preview | None = None) -> Launcher:
-        """The configuration and the node types of a pipeline; raises `InvalidPipeline`."""
+        """Return the configuration and the node types of a pipeline; raises `InvalidPipeline`."""
         update = {
             "application_id": record.key.application_id,
             # the reconciler restarts what is unreachable; a start that waits would only block another one
@@ -106,7 +106,7 @@ class Launchers:
         return {name: text for name, text in self.env.items() if any(fnmatchcase(name, each) for each in allowed)}
 
     def as_object(self) -> dict[str, Any]:
-        """What another process needs to make the same launchers."""
+        """Return what another process needs to make the same launchers."""
         return {"config_name": self.config_name, "cwd": str(self.cwd)}
 
     @classmethod
@@ -129,7 +129,7 @@ def _external_positions(
 
 
 def _for_stranger(config: AppConfig, record: PipelineRecord) -> AppConfig:
-    """The configuration for a definition whose author may not use everything that the server has."""
+    """Return the configuration for a definition whose author may not use everything that the server has."""
     source = config.part(KafkaConfig).kafka_source
     hosts = config.network.credential_hosts or ()
     update: dict[str, Any] = {"network": config.network.model_copy(update={"credential_hosts": hosts})}

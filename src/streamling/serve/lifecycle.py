@@ -104,13 +104,13 @@ class Actual:
     ran: float = 0.0
 
     def moved(self, state: State, now: float, reason: str = "") -> Actual:
-        """The same in another state."""
+        """Return the same in another state."""
         since = self.since if state is self.state else now
         return replace(self, state=state, since=since, reason=reason, ready=False, retry_at=None)
 
 
 def observe(actual: Actual, report: Report, now: float, chance: float) -> Actual:
-    """``actual`` after the runtime has reported; ``chance`` between 0 and 1 spreads restarts."""
+    """Return ``actual`` after the runtime has reported; ``chance`` between 0 and 1 spreads restarts."""
     if report.phase is Phase.STARTING:
         return actual
     if report.phase is Phase.RUNNING:
@@ -175,8 +175,9 @@ def _lost_jvm(actual: Actual, death: JvmDeath, now: float, chance: float) -> Act
 
 
 def next_on_trial(pipelines: Mapping[PipelineKey, tuple[Wish, Actual]], now: float) -> PipelineKey | None:
-    """The suspect that may start now: one at a time, so that another death of the JVM shows which one it was. The most
-    suspicious one is first, then the one that had run for the shortest time: it is likely to be the new one."""
+    """Return the suspect that may start now: one at a time, so that another death of the JVM shows which one it was.
+    The most suspicious one is first, then the one that had run for the shortest time: it is likely to be the new
+    one."""
     suspects = {key: actual for key, (_, actual) in pipelines.items() if actual.suspicions}
     if any(_is_on_trial(suspect, now) for suspect in suspects.values()):
         return None
@@ -198,7 +199,8 @@ def _is_on_trial(suspect: Actual, now: float) -> bool:
 
 
 def decide(wish: Wish, actual: Actual, now: float, may_start: bool = True) -> tuple[Action, Actual]:
-    """The next step towards ``wish``, and the state once it has been taken. A suspect ``may_start`` if it is next."""
+    """Return the next step towards ``wish``, and the state once it has been taken. A suspect ``may_start`` if it is
+    next."""
     if actual.state in (State.PAUSING, State.DRAINING):
         return Action.NOTHING, actual  # first the end of what runs
     is_loaded = actual.state in LOADED

@@ -15,7 +15,7 @@ _PLACEHOLDERS = re.compile('"\ue000(\\d+)\ue000"')
 
 
 def masked_text(text: str) -> str:
-    """``text`` with secrets masked; ``${secret:NAME}`` names a secret and stays."""
+    """Return ``text`` with secrets masked; ``${secret:NAME}`` names a secret and stays."""
     references = _REFERENCE.findall(text)
     numbers = iter(range(len(references)))
     hidden = _REFERENCE.sub(lambda _: _PLACEHOLDER.format(next(numbers)), text.replace("\ue000", ""))
@@ -23,7 +23,7 @@ def masked_text(text: str) -> str:
 
 
 def masked_values(value: Any) -> Any:
-    """A JSON value with secrets masked in all of its texts."""
+    """Return a JSON value with secrets masked in all of its texts."""
     if isinstance(value, dict):
         return {key: masked_values(each) for key, each in value.items()}
     if isinstance(value, list):

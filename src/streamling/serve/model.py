@@ -50,7 +50,7 @@ class PipelineKey(NamedTuple):
 
     @classmethod
     def checked(cls, namespace: str, name: str) -> Self:
-        """The key; raises if one of the names is invalid."""
+        """Return the key; raises if one of the names is invalid."""
         for what, found in (("namespace", namespace), ("name", name)):
             rule = NAME_RULES[what]
             if not re.fullmatch(rule.pattern, found):
@@ -111,7 +111,7 @@ class PipelineRecord(PipelineBody):
         managed_by: ManagedBy = "api",
         problem: str | None = None,
     ) -> Self:
-        """The first version of a pipeline."""
+        """Return the first version of a pipeline."""
         return cls(
             **wanted.model_dump(include=set(PipelineBody.model_fields)),
             namespace=key.namespace,

@@ -42,7 +42,7 @@ def add_observation_routes(api: FastAPI, control: ControlPlane, prefix: str) -> 
         return _Passed(shown, f"{request.scope.get('root_path', '')}{one}")
 
     def _stored(key: PipelineKey) -> ASGIApp:
-        """What can be shown of a pipeline that does not run."""
+        """Return what can be shown of a pipeline that does not run."""
 
         async def topology(request: Request) -> JSONResponse:
             return JSONResponse(await run_in_threadpool(control.stored_topology, key))
@@ -108,7 +108,7 @@ def add_observation_routes(api: FastAPI, control: ControlPlane, prefix: str) -> 
 
 
 def _parameters(**meanings: str) -> dict[str, Any]:
-    """Parameters of the query, which the routes of the pipeline check."""
+    """Return parameters of the query, which the routes of the pipeline check."""
     return {
         "parameters": [
             {"name": name, "in": "query", "required": False, "description": meaning, "schema": {"type": "string"}}

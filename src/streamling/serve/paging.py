@@ -13,8 +13,8 @@ from streamling.serve.model import PipelineKey, PipelineRecord
 def page_of(
     records: Sequence[PipelineRecord], cursor: str | None, limit: int
 ) -> tuple[list[PipelineRecord], str | None]:
-    """The ``limit`` records after ``cursor``, and the cursor of the next page. Records that were added or removed in
-    the meantime do not shift pages."""
+    """Return the ``limit`` records after ``cursor``, and the cursor of the next page. Records that were added or
+    removed in the meantime do not shift pages."""
     after = _decoded(cursor) if cursor else None
     rest = [record for record in records if after is None or record.key > after]
     page = rest[:limit]

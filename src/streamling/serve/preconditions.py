@@ -7,14 +7,14 @@ from streamling.serve.model import ManagedBy, PipelineKey, PipelineRecord
 
 
 def existing(record: PipelineRecord | None, key: PipelineKey) -> PipelineRecord:
-    """``record``; raises if there is none."""
+    """Return ``record``; raises if there is none."""
     if record is None:
         raise Refused("not_found", f"there is no pipeline '{key}'")
     return record
 
 
 def changeable(record: PipelineRecord | None, key: PipelineKey, managed_by: ManagedBy) -> PipelineRecord:
-    """``record``; raises if there is none, or if it may not be changed now."""
+    """Return ``record``; raises if there is none, or if it may not be changed now."""
     found = existing(record, key)
     check_changeable(found, managed_by)
     return found
@@ -45,12 +45,12 @@ def check_etag(record: PipelineRecord | None, key: PipelineKey, etag: str | None
 
 
 def exists_error(record: PipelineRecord) -> Refused:
-    """The error for a name that is in use."""
+    """Return the error for a name that is in use."""
     if record.deleting is not None:
         return being_deleted_error(record)
     return Refused("exists", f"the pipeline '{record.key}' already exists", "use PUT to replace it, or another name")
 
 
 def being_deleted_error(record: PipelineRecord) -> Refused:
-    """The error for a change of a pipeline that is being deleted."""
+    """Return the error for a change of a pipeline that is being deleted."""
     return Refused("deleting", f"the pipeline '{record.key}' is being deleted", "wait until it has been removed")

@@ -59,7 +59,7 @@ class PreviewLimits:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Self:
-        """The limits in the parameters of a request."""
+        """Return the limits in the parameters of a request."""
         seconds = positive_number(parameters.get("duration_seconds"), "duration_seconds", MOST_SECONDS)
         rows = positive_number(parameters.get("rows"), "rows", MOST_ROWS)
         return cls(_DEFAULT_SECONDS if seconds is None else seconds, None if rows is None else max(1, int(rows)))
@@ -78,7 +78,7 @@ class PreviewProcess(Protocol):
     """The process of one preview."""
 
     async def admin(self) -> RemoteAdmin:
-        """Its admin API, as soon as it serves one; raises if it has ended before."""
+        """Return its admin API, as soon as it serves one; raises if it has ended before."""
 
     async def stop(self) -> None:
         """End the process; it may have ended already."""
@@ -114,14 +114,14 @@ class DefinitionPreviews:
         self._previews = Previews(_MOST)
 
     def check(self, body: DefinitionBody, limits: PreviewLimits) -> CheckedPreview:
-        """What `open` needs; raises if the definition is invalid. May wait for sources."""
+        """Return what `open` needs; raises if the definition is invalid. May wait for sources."""
         wanted = PipelineBody(definition=body.definition, config=body.config, size="s")
         self._control.check(_KEY, wanted, Preview(limits.rows))
         record = PipelineRecord.first(_KEY, wanted, datetime.now(UTC))
         return CheckedPreview.of(self._launchers, record, limits)
 
     async def open(self, owner: str, checked: CheckedPreview, limits: PreviewLimits) -> AsyncIterator[str]:
-        """The events of a preview; raises if it cannot be started."""
+        """Return the events of a preview; raises if it cannot be started."""
         start = partial(PreviewWorker.start, self._processes, checked, limits)
         return await self._previews.open(owner, start, checked.nodes, limits)
 
@@ -137,7 +137,7 @@ class FilePreviews:
         self._previews = Previews(most=1)
 
     async def open(self, text: str, parameters: Mapping[str, str]) -> AsyncIterator[str]:
-        """The events of a preview of ``text``; raises if it is invalid or cannot be started."""
+        """Return the events of a preview of ``text``; raises if it is invalid or cannot be started."""
         limits = PreviewLimits.of(parameters)
         record = PipelineRecord.first(_KEY, PipelineBody(definition=text), datetime.now(UTC), "dir")
         checked = await run_in_threadpool(CheckedPreview.of, self._launchers, record, limits)
@@ -145,7 +145,7 @@ class FilePreviews:
         return await self._previews.open("", start, checked.nodes, limits)
 
     async def open_file(self, file: str, parameters: Mapping[str, str]) -> AsyncIterator[str]:
-        """The events of a preview of ``file`` as it is now."""
+        """Return the events of a preview of ``file`` as it is now."""
         try:
             text = await run_in_threadpool(Path(file).read_text, encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -260,8 +260,8 @@ class PreviewWorker:
 
 
 async def _rows(admin: RemoteAdmin, nodes: Sequence[PreviewNode], limits: PreviewLimits) -> AsyncGenerator[str, None]:
-    """Rows as events, until the pipeline ends or there are enough. Raises `TimeoutError` when the time is up, which
-    counts from the first rows."""
+    """Yield the rows as events, until the pipeline ends or there are enough. Raises `TimeoutError` when the time is up,
+    which counts from the first rows."""
     deadline = asyncio.get_running_loop().time() + max(limits.seconds, _FIRST_ROWS_SECONDS)
     has_rows = False
     missing = {node.name: limits.rows or float("inf") for node in nodes}
@@ -287,7 +287,7 @@ async def _rows(admin: RemoteAdmin, nodes: Sequence[PreviewNode], limits: Previe
 
 
 async def _blocks(response: RemoteResponse) -> AsyncIterator[str]:
-    """Server-sent events as text."""
+    """Yield server-sent events as text."""
     rest = b""
     async for part in response.body():
         *blocks, rest = _BLOCK_END.split(rest + part)
@@ -296,7 +296,7 @@ async def _blocks(response: RemoteResponse) -> AsyncIterator[str]:
 
 
 async def _failure(admin: RemoteAdmin) -> dict[str, Any] | None:
-    """Why the pipeline has failed, if it has."""
+    """Return why the pipeline has failed, if it has."""
     async with admin.get("/error") as response:
         if response.status != 200:
             return None

@@ -12,7 +12,7 @@ from streamling.serve.schemas import ProblemObject
 
 
 def problem_objects(problems: list[Problem], definition: str) -> list[ProblemObject]:
-    """``problems`` of ``definition``."""
+    """Return ``problems`` of ``definition``."""
     nodes = sorted(_node_lines(definition), key=lambda each: each[0])
     return [
         ProblemObject(
@@ -27,7 +27,7 @@ def problem_objects(problems: list[Problem], definition: str) -> list[ProblemObj
 
 
 def _node_lines(definition: str) -> Iterator[tuple[int, str | None]]:
-    """The line where each section and each node begins; a section has no name."""
+    """Yield the line where each section and each node begins; a section has no name."""
     try:
         document = load_yaml(definition, "")
     except InvalidPipeline:

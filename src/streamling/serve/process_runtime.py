@@ -131,7 +131,8 @@ class ProcessHandle:
         return None if found is None else [Series.of_object(each) for each in found]
 
     def _ask(self, command: str, timeout: float, patience: float = 0.0) -> Any:
-        """The answer of the child, which has ``timeout`` seconds for it; None if there was none ``patience`` later."""
+        """Return the answer of the child, which has ``timeout`` seconds for it; None if there was none ``patience``
+        later."""
         with self._answers:
             self._asked += 1
             number = self._asked
@@ -211,7 +212,7 @@ class ProcessHandle:
 
 
 def _start() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
-    """The child, and where its reports arrive."""
+    """Return the child, and where its reports arrive."""
     reading, writing = os.pipe()
     try:
         process = subprocess.Popen(
@@ -231,7 +232,7 @@ def _start() -> tuple[subprocess.Popen[bytes], IO[bytes]]:
 
 
 def _in_pipeline(record: PipelineRecord, target: Callable[[], None], name: str) -> ContextThread:
-    """A thread whose log lines belong to the pipeline."""
+    """Return a thread whose log lines belong to the pipeline."""
     thread = ContextThread(target, name)
     thread.context.run(current_pipeline.set, str(record.key))
     thread.start()

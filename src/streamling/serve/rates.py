@@ -17,7 +17,7 @@ class RowRates:
         self._counts: dict[PipelineKey, deque[tuple[float, int]]] = {}
 
     def rate(self, key: PipelineKey, now: float, rows: int) -> float | None:
-        """Rows per second since the oldest count within the last seconds; None if there is none."""
+        """Return the rows per second since the oldest count within the last seconds; None if there is none."""
         counts = self._counts.setdefault(key, deque())
         if counts and rows < counts[-1][1]:  # the pipeline has been restarted
             counts.clear()

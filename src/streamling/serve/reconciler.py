@@ -86,24 +86,24 @@ class Reconciler:
         self._thread.join()
 
     def loaded(self) -> list[str]:
-        """The pipelines that a runtime still holds, and what they wait for."""
+        """Return the pipelines that a runtime still holds, and what they wait for."""
         found = [(key, entry) for key, entry in list(self._entries.items()) if entry.handle is not None]
         return [f"{key} ({entry.actual.reason})" if entry.actual.reason else str(key) for key, entry in found]
 
     def actual(self, key: PipelineKey) -> Actual:
-        """The state of a pipeline."""
+        """Return the state of a pipeline."""
         entry = self._entries.get(key)
         return Actual(since=self._clock()) if entry is None else entry.actual
 
     def measure(self, key: PipelineKey) -> Measures:
-        """What a pipeline has done since it was loaded."""
+        """Return what a pipeline has done since it was loaded."""
         entry = self._entries.get(key)
         if entry is None:
             return Measures()
         return entry.measures if entry.handle is None else entry.handle.measure()
 
     def history(self, key: PipelineKey) -> RateHistory:
-        """Rates and lag of a pipeline, over all of its runs of the last hour."""
+        """Return rates and lag of a pipeline, over all of its runs of the last hour."""
         entry = self._entries.get(key)
         return RateHistory() if entry is None else entry.history
 
@@ -120,7 +120,7 @@ class Reconciler:
                 entry.history.end(now, None)
 
     def handle(self, key: PipelineKey) -> PipelineHandle | None:
-        """The loaded pipeline."""
+        """Return the loaded pipeline."""
         entry = self._entries.get(key)
         return None if entry is None else entry.handle
 
@@ -138,7 +138,7 @@ class Reconciler:
             self._woken.wait(seconds)
 
     def _seconds_to_next_pass(self) -> float:
-        """Seconds until the next pass: few while a pipeline that was just started may become ready."""
+        """Return the seconds until the next pass: few while a pipeline that was just started may become ready."""
         recently = self._clock() - _CONNECTING_SECONDS
         found = [entry.actual for entry in list(self._entries.values())]
         connecting = any(each.state is State.RUNNING and not each.ready and each.since > recently for each in found)

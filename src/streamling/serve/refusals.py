@@ -70,7 +70,7 @@ class Refusals:
 
 
 def recording(inner: ASGIApp, refusals: Refusals) -> ASGIApp:
-    """``inner``, with its refusals in the audit log. Routes mark a namespace that is hidden from the client with
+    """Return ``inner``, with its refusals in the audit log. Routes mark a namespace that is hidden from the client with
     ``hidden`` in the scope."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -95,20 +95,21 @@ class PipelineHandle(Protocol):
     `checkpoint` block."""
 
     def report(self) -> Report:
-        """The current phase. ``ENDED`` is final: nothing of the pipeline runs any more."""
+        """Return the current phase. ``ENDED`` is final: nothing of the pipeline runs any more."""
 
     def measure(self) -> Measures:
-        """Numbers for people; may be called in any phase."""
+        """Return the numbers for people; may be called in any phase."""
 
     def counts(self) -> RunCounts | None:
-        """Rows of the pipeline and its nodes since the start, also after its end; None if it has not started."""
-
-    def routes(self) -> ASGIApp | None:
-        """The routes that show what the pipeline does (`serve/admin/routes.py`, `reading_routes`); None before it has
+        """Return the rows of the pipeline and its nodes since the start, also after its end; None if it has not
         started."""
 
+    def routes(self) -> ASGIApp | None:
+        """Return the routes that show what the pipeline does (`serve/admin/routes.py`, `reading_routes`); None before
+        it has started."""
+
     def metrics(self, timeout: float) -> Sequence[Series] | None:
-        """Everything that its nodes have measured; None if that took longer than ``timeout`` seconds."""
+        """Return everything that its nodes have measured; None if that took longer than ``timeout`` seconds."""
 
     def unload(self) -> None:
         """Request a drain: work in progress is finished, the position is stored. The phase becomes ``ENDED``."""

@@ -100,7 +100,7 @@ class Server:
         log.info("listening on %s", self.address)
 
     def unready_reason(self) -> str:
-        """Why the server cannot start pipelines now; empty if it can."""
+        """Return why the server cannot start pipelines now; empty if it can."""
         if self._stopping.is_set():
             return "stopping"
         if not self._has_started or not self._spark.is_up():
@@ -131,7 +131,7 @@ class Server:
         self._database.close()
 
     def unfinished(self) -> list[str]:
-        """What a stop still waits for."""
+        """Return what a stop still waits for."""
         return self._reconciler.loaded()
 
     def kill(self) -> None:

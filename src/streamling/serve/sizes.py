@@ -28,13 +28,13 @@ class SizeLimits:
     cores: int
 
     def settings(self) -> dict[str, Any]:
-        """The settings of a pipeline of this size; its own settings take precedence."""
+        """Return the settings of a pipeline of this size; its own settings take precedence."""
         values = {"record_batch_size": self.rows, "internal_buffer_size": self.queue}
         return {name: value for name, value in values.items() if value is not None}
 
     def limits(self, server: AppConfig) -> dict[str, int]:
-        """The largest values that a pipeline of this size may set: those of the size or of the server, otherwise the
-        engine's defaults, which are not those of the settings."""
+        """Return the largest values that a pipeline of this size may set: those of the size or of the server, otherwise
+        the engine's defaults, which are not those of the settings."""
         defaults = {"record_batch_size": _ROWS, "internal_buffer_size": _QUEUE}
         return {name: self.settings().get(name) or server.explicit_value(name) or defaults[name] for name in defaults}
 

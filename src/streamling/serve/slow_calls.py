@@ -30,7 +30,7 @@ class SlowCalls:
         self._running: Counter[str] = Counter()
 
     async def run(self, principal: Principal, call: Callable[[], T]) -> T:
-        """The result of ``call``; refused if too many of ``principal`` are running."""
+        """Return the result of ``call``; refused if too many of ``principal`` are running."""
         self._begin(principal.name)
         result: Future[T] = Future()
         result.set_running_or_notify_cancel()

@@ -21,8 +21,8 @@ _STATUS = {State.FAILED: "stopped", State.RESTARTING: "stopped"}
 def stored_topology(
     key: PipelineKey, definition: str, actual: Actual, last: tuple[float, RunCounts] | None
 ) -> dict[str, Any]:
-    """The same fields as the topology of a run, which `engine/run/topology.py` describes; None where only a run has a
-    number. ``definition`` contains no secrets; ``last`` are the last counts and their time."""
+    """Return the same fields as the topology of a run, which `engine/run/topology.py` describes; None where only a run
+    has a number. ``definition`` contains no secrets; ``last`` are the last counts and their time."""
     file = f"{key.name}.yaml"
     nodes = sketch_pipeline(definition, file)
     counts = RunCounts(Counts()) if last is None else last[1]
@@ -49,7 +49,7 @@ def stored_topology(
 
 
 def _failed_node(actual: Actual, nodes: Sequence[SketchedNode]) -> str | None:
-    """The node that the error names, or in whose lines of the file it is."""
+    """Return the node that the error names, or in whose lines of the file it is."""
     if not actual.error:
         return None
     place = _PLACE.match(actual.error)

@@ -34,8 +34,8 @@ class ThreadMeter:
         self._measured_at = float("-inf")
 
     def costs(self, pipeline: str) -> ThreadCosts:
-        """The running threads of ``pipeline`` and the CPU time that they have used. Spark's tasks run in the JVM and
-        are not included."""
+        """Return the running threads of ``pipeline`` and the CPU time that they have used. Spark's tasks run in the JVM
+        and are not included."""
         with self._lock:
             if time.monotonic() - self._measured_at > _FRESH_SECONDS:
                 self._measured, self._measured_at = _measure(), time.monotonic()

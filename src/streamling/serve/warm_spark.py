@@ -29,7 +29,7 @@ POOL = "spark.scheduler.pool"
 
 
 def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkDriver:
-    """A JVM with every Spark connector: pipelines that come later may need any of them."""
+    """Return a JVM with every Spark connector: pipelines that come later may need any of them."""
 
     start = partial(start_spark, config, conf={**_defaults(), **config.spark.conf}, debug=debug)
     try:
@@ -99,7 +99,7 @@ class SharedJvm:
             self._users.discard(user)
 
     def death(self) -> Death | None:
-        """How it has ended; None while it runs, and if it was stopped."""
+        """Return how it has ended; None while it runs, and if it was stopped."""
         if self._death is None and (error := self.runtime.failure()) is not None:
             with self._lock:
                 if self._death is None:
@@ -131,7 +131,7 @@ class WarmSpark:
         self._jvm: SharedJvm | None = self._started()
 
     def jvm(self) -> SharedJvm:
-        """The JVM; another one is started if the last one has died."""
+        """Return the JVM; another one is started if the last one has died."""
         with self._lock:
             if self._jvm is None or not self._jvm.runtime.alive():
                 if self._jvm is not None:
@@ -143,7 +143,7 @@ class WarmSpark:
             return self._jvm
 
     def session(self) -> SparkSession:
-        """The session; waits for it."""
+        """Return the session; waits for it."""
         return self.jvm().runtime.session()
 
     def _started(self) -> SharedJvm:
@@ -158,7 +158,7 @@ class WarmSpark:
                 self.session()
 
     def is_up(self) -> bool:
-        """Whether the session is ready."""
+        """Return whether the session is ready."""
         jvm = self._jvm
         return jvm is not None and jvm.runtime.alive() and jvm.runtime.is_ready()
 

@@ -126,7 +126,7 @@ class Worker:
 
 
 def _sized(config: AppConfig, limits: SizeLimits) -> AppConfig:
-    """``config`` with the heap and the cores of a size."""
+    """Return ``config`` with the heap and the cores of a size."""
     conf = {**config.spark.conf, "spark.driver.memory": limits.heap}
     spark = config.spark.model_copy(update={"master": f"local[{limits.cores}]", "conf": conf})
     return config.model_copy(update={"spark": spark})

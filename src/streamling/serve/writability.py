@@ -29,7 +29,7 @@ class Writability:
         self._ended.set()
 
     def is_writable(self) -> bool:
-        """Whether the last write succeeded. Waits a second at most, and only one thread at a time."""
+        """Return whether the last write succeeded. Waits a second at most, and only one thread at a time."""
         with self._lock:
             is_due = self._ended.is_set() and time.monotonic() - self._checked_at >= _FRESH_SECONDS
             if is_due:

@@ -17,7 +17,7 @@ def row_count() -> Column:
 
 
 def keeps_rows(taken: DataFrame, made: DataFrame) -> bool:
-    """Whether ``made`` has one row for each row of ``taken``: all that its plan does is to compute columns."""
+    """Return whether ``made`` has one row for each row of ``taken``: all that its plan does is to compute columns."""
     return bool(_plans(taken.sparkSession._jvm).keepsRows(taken._jdf, made._jdf))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def java_class(jvm: Any, name: str) -> Any:
-    """The class with this full name. With ``jvm.org.apache…``, each part of the name costs a round trip."""
+    """Return the class with this full name. With ``jvm.org.apache…``, each part of the name costs a round trip."""
     from py4j.java_gateway import JavaClass
 
     return JavaClass(name, jvm._gateway_client)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def needs_no_job(frame: DataFrame) -> bool:
-    """Whether it takes no Spark job to compute the rows of ``frame``."""
+    """Return whether it takes no Spark job to compute the rows of ``frame``."""
     return bool(_local_rows(frame).isLocal(frame._jdf))
 
 
 def to_arrow(frame: DataFrame) -> pa.Table:
-    """The rows of ``frame``, without a job if none is needed."""
+    """Return the rows of ``frame``, without a job if none is needed."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     data = _local_rows(frame).arrow(frame._jdf)

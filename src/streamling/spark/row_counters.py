@@ -24,8 +24,8 @@ class RowCounter(Protocol):
     def frame(self) -> DataFrame: ...
 
     def rows(self, timeout: float = REPORT_WAIT) -> int | None:
-        """The number of rows after the job; 0 if Spark did not need to compute them, as with ``WHERE false``. None if
-        Spark has not reported it after ``timeout`` seconds."""
+        """Return the number of rows after the job; 0 if Spark did not need to compute them, as with ``WHERE false``.
+        None if Spark has not reported it after ``timeout`` seconds."""
 
 
 def count_rows(frame: DataFrame) -> RowCounter:
@@ -68,7 +68,7 @@ class _CodeCounter:
         return self._counts()[0]
 
     def _counts(self) -> list[int]:
-        """The number of all rows, and of those of each group."""
+        """Return the number of all rows, and of those of each group."""
         return [int(count) for count in self._counter.counts().split()]
 
 
@@ -77,13 +77,13 @@ class GroupCounter(_CodeCounter):
 
     @classmethod
     def of(cls, frame: DataFrame, letters: str, column: str, *, unless: str) -> GroupCounter | None:
-        """A counter of the rows with each of ``letters`` in ``column``; if there is a column ``unless``, only of those
-        with a null in it. None if there is no ``column``, or if the driver may compute the rows without a job."""
+        """Return a counter of the rows with each of ``letters`` in ``column``; if there is a column ``unless``, only of
+        those with a null in it. None if there is no ``column``, or if the driver may compute the rows without a job."""
         counter = _counter(frame, letters, column, unless)
         return None if counter is None else cls(counter, frame)
 
     def counts(self) -> list[int]:
-        """The rows of each group."""
+        """Return the rows of each group."""
         return self._counts()[1:]
 
 

@@ -45,7 +45,7 @@ _TRUE, _FALSE = ("on", "tr", "tru", "ye"), ("of", "off", "fa", "fal", "fals")
 
 
 def from_text(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr | None:
-    """``cast(value AS spelling)`` of a text; None if Spark's own cast is right, or the value is not a text."""
+    """Return ``cast(value AS spelling)`` of a text; None if Spark's own cast is right, or the value is not a text."""
     if not pa.types.is_string(type_of(value) or pa.null()):
         return None
     if pa.types.is_timestamp(type_):
@@ -65,7 +65,8 @@ def from_text(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
 
 
 def _fitting(value: exp.Expr, forms: _Forms, what: str, cast: str) -> exp.Expr:
-    """The text if it has one of the forms; otherwise one that makes the cast fail, or NULL if it must not fail."""
+    """Return the text if it has one of the forms; otherwise one that makes the cast fail, or NULL if it must not
+    fail."""
     written = literal_text(value)
     if written is not None and re.fullmatch(next(iter(forms)), written, re.ASCII):
         return value
@@ -75,15 +76,15 @@ def _fitting(value: exp.Expr, forms: _Forms, what: str, cast: str) -> exp.Expr:
 
 
 def _boolean(value: exp.Expr, cast: str) -> exp.Expr:
-    """Every prefix of ``true``, ``false`` and ``yes``, and ``on`` and ``off``; Spark accepts only whole words and
-    single letters."""
+    """Return every prefix of ``true``, ``false`` and ``yes``, and ``on`` and ``off``; Spark accepts only whole words
+    and single letters."""
     true, false = (", ".join(map(literal, words)) for words in (_TRUE, _FALSE))
     template = f"CASE WHEN lower({{0}}) IN ({true}) THEN true WHEN lower({{0}}) IN ({false}) THEN false"
     return fill(f"{template} ELSE {cast}({{0}} AS BOOLEAN) END", [value], pa.bool_())
 
 
 def _whole(pattern: str) -> str:
-    """A pattern for the whole text, as a literal in a template."""
+    """Return a pattern for the whole text, as a literal in a template."""
     return literal(f"^({pattern})\\z").replace("{", "{{").replace("}", "}}")
 
 
@@ -112,13 +113,13 @@ _BYTES = "validate_utf8(CAST({0} AS STRING))"
 
 
 def as_text(value: exp.Expr, cast: str = "CAST") -> exp.Expr:
-    """``CAST(value AS STRING)`` with DataFusion's result. Fails only for text that is not UTF-8."""
+    """Return ``CAST(value AS STRING)`` with DataFusion's result. Fails only for text that is not UTF-8."""
     template = special(type_of(value)) or cast + "({0} AS STRING)"
     return fill(f"try_{template}" if template == _BYTES and cast == "TRY_CAST" else template, [value], pa.string())
 
 
 def special(type_: pa.DataType | None) -> str | None:
-    """The template for values of a type whose text differs in Spark."""
+    """Return the template for values of a type whose text differs in Spark."""
     if type_ is not None and pa.types.is_floating(type_):
         return _SINGLE if type_ == pa.float32() else _DOUBLE
     if type_ is not None and pa.types.is_timestamp(type_):
@@ -150,7 +151,7 @@ TIME_OF_DAY = "make_time(hour({0}), minute({0}), date_part('second', {0}))"
 
 
 def time_cast(value: exp.Expr, type_: pa.DataType, cast: str = "CAST") -> exp.Expr | None:
-    """``cast(value AS type_)`` where one of both is a date or time; None if Spark's own cast is right."""
+    """Return ``cast(value AS type_)`` where one of both is a date or time; None if Spark's own cast is right."""
     source = type_of(value)
     if source is None:
         return None

@@ -19,8 +19,8 @@ from streamling.sql.printing import spark_sql
 
 
 def align_union_types(relations: Sequence[Relation]) -> list[Relation]:
-    """The branches of a union, with text if one branch has text and others numbers, times if one has times, and FLOATs
-    if there are only FLOATs and integers."""
+    """Return the branches of a union, with text if one branch has text and others numbers, times if one has times, and
+    FLOATs if there are only FLOATs and integers."""
     positions = list(zip(*(relation.columns or () for relation in relations), strict=True))
     wanted = [_common([column.type for column in position]) for position in positions]
     return [_with_types(relation, wanted) for relation in relations]
@@ -78,7 +78,7 @@ def coerce_text(node: exp.Expr) -> None:
 
 
 def as_compared(values: Args, *, numbers: bool = False) -> Args:
-    """Text as the number, date or time that it is compared with. Spark converts whole numbers like DataFusion by
+    """Return text as the number, date or time that it is compared with. Spark converts whole numbers like DataFusion by
     itself; they are converted here only with ``numbers``."""
     others = [type_ for value in values if (type_ := type_of(value)) is not None and _is_value(type_)]
     if not others or not any(map(_is_text, values)):
@@ -91,7 +91,7 @@ def as_compared(values: Args, *, numbers: bool = False) -> Args:
 
 
 def as_results(values: Args) -> Args:
-    """Values of which one is the result, each converted to the type of the result."""
+    """Return values of which one is the result, each converted to the type of the result."""
     wanted = result_type([type_of(value) for value in values])
     if wanted is None:
         return values
@@ -99,7 +99,7 @@ def as_results(values: Args) -> Args:
 
 
 def result_type(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
-    """The common type of text and others; None if there is no text among them, or nothing else."""
+    """Return the common type of text and others; None if there is no text among them, or nothing else."""
     known = [type_ for type_ in types if type_ is not None and type_ != pa.null()]
     if len(known) < len([type_ for type_ in types if type_ != pa.null()]):
         return None  # a type that only Spark knows
@@ -116,7 +116,7 @@ def result_type(types: Sequence[pa.DataType | None]) -> pa.DataType | None:
 
 
 def to_type(value: exp.Expr, type_: pa.DataType) -> exp.Expr:
-    """An implicit cast."""
+    """Return an implicit cast."""
     if pa.types.is_string(type_):
         return as_text(value)
     spelling = typenames.spark_type_name(type_)

@@ -51,7 +51,7 @@ class _Compiler:
     inputs: Inputs
 
     def query(self, node: exp.Expr, ctes: Mapping[str, Relation]) -> Relation:
-        """The relation of a query; ``ctes`` are the names defined by the enclosing WITH."""
+        """Return the relation of a query; ``ctes`` are the names defined by the enclosing WITH."""
         ctes = self._with(node, ctes)
         if isinstance(node, exp.Union):
             return self._union(_branches(node), ctes)
@@ -167,7 +167,7 @@ class _Compiler:
 
 
 def _branches(node: exp.Expr) -> list[exp.Expr]:
-    """The branches of a UNION ALL, left to right."""
+    """Return the branches of a UNION ALL, left to right."""
     branches: list[exp.Expr] = []
     while isinstance(node, exp.Union):
         branches.insert(0, node.expression)

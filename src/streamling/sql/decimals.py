@@ -36,17 +36,17 @@ Size = tuple[int, int]
 
 
 def is_decimal(type_: pa.DataType | None) -> bool:
-    """Whether it is a decimal that Spark supports."""
+    """Return whether it is a decimal that Spark supports."""
     return type_ is not None and bool(pa.types.is_decimal(type_)) and type_.precision <= SPARK_DIGITS
 
 
 def are_decimals(left: pa.DataType | None, right: pa.DataType | None) -> bool:
-    """Whether an operator over these types computes with decimals."""
+    """Return whether an operator over these types computes with decimals."""
     return (is_decimal(left) or is_decimal(right)) and None not in (_size(left), _size(right))
 
 
 def size(node: exp.Expr) -> Size | None:
-    """The size of a decimal or integer; for a literal the digits it has. None for everything else."""
+    """Return the size of a decimal or integer; for a literal the digits it has. None for everything else."""
     value = node
     while isinstance(value, exp.Paren | exp.Neg):
         value = value.this
@@ -59,13 +59,13 @@ def size(node: exp.Expr) -> Size | None:
 
 
 def wider(left: Size, right: Size) -> Size:
-    """The size that fits all digits of both; it may exceed Spark's limit."""
+    """Return the size that fits all digits of both; it may exceed Spark's limit."""
     scale = max(left[1], right[1])
     return max(left[0] - left[1], right[0] - right[1]) + scale, scale
 
 
 def arithmetic(node: exp.Binary) -> exp.Expr:
-    """``left + right`` and so on, where one side is a decimal and the other a decimal or an integer."""
+    """Return ``left + right`` and so on, where one side is a decimal and the other a decimal or an integer."""
     left, right = _as_decimal(node.this), _as_decimal(node.expression)
     if isinstance(node, exp.Div):
         return _quotient(left, _as_divisor(node.expression))
@@ -87,13 +87,13 @@ def negated(value: exp.Expr) -> exp.Expr:
 
 
 def quotient_scale(dividend: pa.DataType | None) -> int:
-    """Digits after the point of a quotient."""
+    """Return digits after the point of a quotient."""
     _, scale = _size(dividend) or (0, 0)
     return min(scale + _QUOTIENT_DIGITS, SPARK_DIGITS)
 
 
 def divides_natively(node: exp.Div) -> bool:
-    """Whether Spark's 38 digits are enough to compute a quotient; always true if no decimal is involved."""
+    """Return whether Spark's 38 digits are enough to compute a quotient; always true if no decimal is involved."""
     left, right = type_of(node.this), type_of(node.expression)
     return not are_decimals(left, right) or _division(_as_decimal(node.this), _as_divisor(node.expression)) is not None
 
@@ -111,9 +111,9 @@ def _quotient_type(left: exp.Expr, right: exp.Expr) -> pa.DataType:
 
 
 def _division(left: exp.Expr, right: exp.Expr) -> str | None:
-    """A quotient truncated four digits after those of the dividend, as Spark SQL: the dividend without its remainder is
-    divided, which leaves no further digits. None if Spark has no type for it: its own quotient is rounded to half of
-    the digits after the point."""
+    """Return a quotient truncated four digits after those of the dividend, as Spark SQL: the dividend without its
+    remainder is divided, which leaves no further digits. None if Spark has no type for it: its own quotient is rounded
+    to half of the digits after the point."""
     (precision, scale), (other, other_scale) = _sized(left), _sized(right)
     result = _quotient_type(left, right)
     moved = result.scale + other_scale  # digits after the point of a dividend that divides without a remainder
@@ -135,7 +135,7 @@ def _division(left: exp.Expr, right: exp.Expr) -> str | None:
 
 
 def _spark_quotient(left: Size, right: Size) -> tuple[int, int]:
-    """Digits before and after the point of Spark's own quotient."""
+    """Return digits before and after the point of Spark's own quotient."""
     whole = min(SPARK_DIGITS, left[0] - left[1] + right[1])
     digits = min(SPARK_DIGITS, max(6, left[1] + right[0] + 1))
     excess = whole + digits - SPARK_DIGITS
@@ -146,7 +146,7 @@ def _spark_quotient(left: Size, right: Size) -> tuple[int, int]:
 
 
 def _power(exponent: int) -> str:
-    """A power of ten as a decimal with the minimum number of digits."""
+    """Return a power of ten as a decimal with the minimum number of digits."""
     size = f"{exponent + 1}, 0" if exponent >= 0 else f"{-exponent}, {-exponent}"
     return f"CAST('1E{exponent}' AS DECIMAL({size}))"
 
@@ -174,14 +174,14 @@ def _result(node: exp.Binary, left: Size, right: Size) -> Size:
 
 
 def _as_decimal(side: exp.Expr) -> exp.Expr:
-    """An integer as a decimal that fits all values of its type: for Spark, a literal has as many digits as are
+    """Return an integer as a decimal that fits all values of its type: for Spark, a literal has as many digits as are
     written."""
     type_ = type_of(side)
     return side if type_ not in _INTEGERS else _cast(side, _decimal(_INTEGERS[type_], 0))
 
 
 def _as_divisor(side: exp.Expr) -> exp.Expr:
-    """A literal with only the digits it has: the fewer, the more are left for the quotient."""
+    """Return a literal with only the digits it has: the fewer, the more are left for the quotient."""
     if isinstance(side, exp.Literal) and type_of(side) in _INTEGERS:
         return _cast(side, _decimal(len(side.name), 0))
     return _as_decimal(side)
@@ -234,7 +234,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def exact_comparison(node: exp.Expr) -> exp.Expr:
-    """``node``, or an equivalent comparison where Spark would fail. Its parts are rewritten and typed."""
+    """Return ``node``, or an equivalent comparison where Spark would fail. Its parts are rewritten and typed."""
     made: exp.Expr | None = None
     if type(node) in _SIGNS:
         made = _rounded(_SIGNS[type(node)], node.this, node.expression)
@@ -251,17 +251,17 @@ def exact_comparison(node: exp.Expr) -> exp.Expr:
 
 
 def compared(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
-    """``left sign right``."""
+    """Return ``left sign right``."""
     return _rounded(sign, left, right) or fill(f"({{0}} {sign} {{1}})", [left, right], pa.bool_())
 
 
 def fit_together(values: Args) -> bool:
-    """Whether Spark has a type for the digits of all these values, or does not look for a decimal one."""
+    """Return whether Spark has a type for the digits of all these values, or does not look for a decimal one."""
     return not _split(values[0], values[1:])[1]
 
 
 def _split(value: exp.Expr, others: Args) -> tuple[Args, Args]:
-    """The others that share a type of 38 digits with ``value`` and each other, and the rest."""
+    """Return the others that share a type of 38 digits with ``value`` and each other, and the rest."""
     sizes = [size(one) for one in (value, *others)]
     if any(found is None and type_of(one) != pa.null() for one, found in zip((value, *others), sizes, strict=True)):
         return others, []
@@ -279,7 +279,7 @@ def _split(value: exp.Expr, others: Args) -> tuple[Args, Args]:
 
 
 def _rounded(sign: str, left: exp.Expr, right: exp.Expr) -> exp.Expr | None:
-    """None if Spark's own comparison has enough digits."""
+    """Return None if Spark's own comparison has enough digits."""
     if fit_together([left, right]):
         return None
     (_, scale), (_, other_scale) = _size_of(left), _size_of(right)

@@ -121,8 +121,8 @@ _WANTED = "write SELECT … FROM <node>"
 
 
 def parse(sql: str) -> tuple[exp.Query, list[Token]]:
-    """The single query in ``sql``, and its tokens with their offsets; raises `InvalidSql` if there is not exactly one
-    that can be parsed."""
+    """Return the single query in ``sql``, and its tokens with their offsets; raises `InvalidSql` if there is not
+    exactly one that can be parsed."""
     try:
         tokens = _checked_tokens(sql)
         with deep_recursion():

@@ -71,13 +71,13 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
 
 
 def location_suffix(where: str) -> str:
-    """The end of a text for ``raise_error`` that names its location, ``where`` in the user's SQL."""
+    """Return the end of a text for ``raise_error`` that names its location, ``where`` in the user's SQL."""
     return f" in ‹{where}›"
 
 
 def translate_sql_error(error: BaseException, node: str, statement: Statement) -> StreamlingError:
-    """``error``, raised while the SQL of ``node`` was planned or run, translated for the user. What does not come from
-    Spark's SQL is an internal error with its cause."""
+    """Return ``error``, raised while the SQL of ``node`` was planned or run, translated for the user. What does not
+    come from Spark's SQL is an internal error with its cause."""
     if isinstance(error, StreamlingError):
         return error
     found = next(_spark_errors(error), None)
@@ -101,7 +101,7 @@ def translate_sql_error(error: BaseException, node: str, statement: Statement) -
 
 
 def is_sql_error(error: BaseException) -> bool:
-    """Whether Spark blames the SQL text or the rows."""
+    """Return whether Spark blames the SQL text or the rows."""
     found = next(_spark_errors(error), None)
     if found is None:
         return _arithmetic(error) is not None
@@ -109,14 +109,14 @@ def is_sql_error(error: BaseException) -> bool:
 
 
 def find_location(error: BaseException) -> str | None:
-    """The location that `location_suffix` put at the end of an error."""
+    """Return the location that `location_suffix` put at the end of an error."""
     found = next(_spark_errors(error), None)
     noted = None if found is None else _PLACE.fullmatch(_sentence(found)[0])
     return None if noted is None else location_suffix(noted[2])
 
 
 def excerpts(error: BaseException) -> list[str]:
-    """The parts of the SQL texts, as sent to Spark, that an error is about. Spark shortens long lines."""
+    """Return the parts of the SQL texts, as sent to Spark, that an error is about. Spark shortens long lines."""
     texts = []
     for found in _spark_errors(error):
         for context in _contexts(found):
@@ -127,7 +127,7 @@ def excerpts(error: BaseException) -> list[str]:
 
 
 def _spark_errors(error: BaseException) -> Iterator[Any]:
-    """Spark's errors with a condition in a chain of causes, outermost first."""
+    """Yield Spark's errors with a condition in a chain of causes, outermost first."""
     from pyspark.errors import PySparkException
 
     seen: BaseException | None = error
@@ -138,7 +138,7 @@ def _spark_errors(error: BaseException) -> Iterator[Any]:
 
 
 def _arithmetic(error: BaseException) -> str | None:
-    """The message of an error of Java's own arithmetic, such as ``Rounding necessary``."""
+    """Return the message of an error of Java's own arithmetic, such as ``Rounding necessary``."""
     from pyspark.errors import ArithmeticException
 
     return str(error).partition("\n")[0] if isinstance(error, ArithmeticException) else None
@@ -177,7 +177,7 @@ class _Readable(dict[str, str]):
 
 
 def _without_spark(message: str) -> str:
-    """A Spark message without a translation, reduced to what it says about the query."""
+    """Return a Spark message without a translation, reduced to what it says about the query."""
     text = message.strip().partition("\n")[0].partition("SQLSTATE")[0].replace("`", "")
     text = text.partition("] ")[2] if text.startswith("[") else text
     sentences = [part for part in text.split(". ") if "spark." not in part]
@@ -185,8 +185,8 @@ def _without_spark(message: str) -> str:
 
 
 def _span_of(statement: Statement, fragment: str) -> TextSpan | None:
-    """The expression of the user's SQL that ``fragment`` of the rewritten one comes from: the one whose text is most
-    similar. Rewriting changes quotes, case and names of functions."""
+    """Return the expression of the user's SQL that ``fragment`` of the rewritten one comes from: the one whose text is
+    most similar. Rewriting changes quotes, case and names of functions."""
     wanted = _normal(fragment)
     best: tuple[float, TextSpan | None] = (0.5, None)
     for part in statement.query.find_all(exp.Condition, exp.Cast):

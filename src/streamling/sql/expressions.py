@@ -54,7 +54,7 @@ class Expressions:
         self.names = NameScope(self.compilation, self.relation)
 
     def spark(self, node: exp.Expr) -> tuple[str, pa.DataType | None]:
-        """The expression as Spark SQL, and its type."""
+        """Return the expression as Spark SQL, and its type."""
         before = len(self.compilation.problems)
         type_: pa.DataType | None = None
         try:
@@ -76,21 +76,21 @@ class Expressions:
         return exp.Null()
 
     def with_lookups(self) -> Relation:
-        """The relation with the results of the lookups that the expressions so far refer to."""
+        """Return the relation with the results of the lookups that the expressions so far refer to."""
         plan = self.relation.plan
         for layer in lookup_stages(self.table_lookups):
             plan = LookupColumns(plan, layer)
         return replace(self.relation, plan=plan, untidy=True) if self.table_lookups else self.relation
 
     def name(self, node: exp.Expr) -> str | None:
-        """The real name of a column or field; None for other expressions and unknown names."""
+        """Return the real name of a column or field; None for other expressions and unknown names."""
         if not isinstance(node, exp.Column | exp.Dot):
             return None
         name: str | None = self._name(node.copy(), {}).meta.get("name")
         return name
 
     def rewrite(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
-        """``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
+        """Return ``node`` with every part rewritten. Names in ``lambdas`` are parameters of an enclosing lambda."""
         operators: list[exp.Binary] = []  # a OR b OR c … adds one level each: no recursion down the left side
         try:
             while isinstance(node, exp.Binary) and not isinstance(node, exp.Dot):
@@ -139,7 +139,7 @@ class Expressions:
                 node.set(key, self.rewrite(value, lambdas))
 
     def _infer_operand_types(self, node: exp.Expr, lambdas: Lambdas) -> exp.Expr:
-        """``node``, with the types of its operands from Spark where the compiler does not know them."""
+        """Return ``node``, with the types of its operands from Spark where the compiler does not know them."""
         for part in inference.untyped(node) if self.compilation.analyse else ():
             part.meta["arrow"] = self._analysed(part, lambdas)
         return node
@@ -203,7 +203,7 @@ class Expressions:
         return decimals.exact_comparison(inference.annotate(node))
 
     def _look_up(self, node: exp.Anonymous) -> exp.Expr:
-        """The column that will hold the result; identical lookups share one."""
+        """Return the column that will hold the result; identical lookups share one."""
         number = len(self.table_lookups) + len(list(table_lookups(self.relation.plan)))
         lookup = parse_lookup(node, number)
         same = [each for each in self.table_lookups if (each.table, each.value) == (lookup.table, lookup.value)]
@@ -227,8 +227,8 @@ _MAPS = ("map_filter", "transform_keys", "transform_values")
 
 
 def parameters(node: exp.Lambda) -> dict[str, pa.DataType | None]:
-    """The parameters of a lambda, in lower case, with their types if they follow from the other arguments of its call,
-    which are rewritten."""
+    """Return the parameters of a lambda, in lower case, with their types if they follow from the other arguments of its
+    call, which are rewritten."""
     names = [parameter.name.lower() for parameter in node.expressions]
     call = node.parent
     types = _types(call, node) if isinstance(call, exp.Anonymous) else []

@@ -35,7 +35,7 @@ def type_of(node: exp.Expr) -> pa.DataType | None:
 
 
 def typed(node: exp.Expr, type_: pa.DataType | None) -> exp.Expr:
-    """``node`` with its type."""
+    """Return ``node`` with its type."""
     node.meta["arrow"] = type_
     return node
 
@@ -52,7 +52,7 @@ def call(name: str, *args: exp.Expr) -> exp.Expr:
 
 
 def fill(template: str, args: Args, type_: pa.DataType | None = None) -> exp.Expr:
-    """A template filled with the arguments as Spark SQL. ``{{`` is a brace."""
+    """Return a template filled with the arguments as Spark SQL. ``{{`` is a brace."""
     spelled = [_spelled(arg) for arg in args]
     parts = []
     for literal, place, _, _ in Formatter().parse(template):
@@ -82,20 +82,20 @@ def _spelled(arg: exp.Expr) -> str:
 
 
 def literal_text(arg: exp.Expr) -> str | None:
-    """The value of a text literal."""
+    """Return the value of a text literal."""
     return arg.name if isinstance(arg, exp.Literal) and arg.is_string else None
 
 
 def cast_node(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
-    """Spark's own ``cast(value AS spelling)``; ``cast`` is CAST or TRY_CAST."""
+    """Return Spark's own ``cast(value AS spelling)``; ``cast`` is CAST or TRY_CAST."""
     to = exp.Var(this=spelling)
     made = exp.TryCast(this=value, to=to, safe=True) if cast == "TRY_CAST" else exp.Cast(this=value, to=to)
     return typed(made, type_)
 
 
 def rewrite_number(node: exp.Literal) -> exp.Expr:
-    """A literal with its type; numbers with a point or exponent become doubles. Integers stay bare, because many of
-    Spark's functions accept only an INT; see `widen`."""
+    """Return a literal with its type; numbers with a point or exponent become doubles. Integers stay bare, because many
+    of Spark's functions accept only an INT; see `widen`."""
     if node.is_string:
         return typed(node, pa.string())
     if node.name.isdigit():
@@ -106,12 +106,12 @@ def rewrite_number(node: exp.Literal) -> exp.Expr:
 
 
 def widen(node: exp.Expr) -> exp.Expr:
-    """An integer literal as a 64-bit integer, where its type becomes the type of a result."""
+    """Return an integer literal as a 64-bit integer, where its type becomes the type of a result."""
     if isinstance(node, exp.Literal) and not node.is_string and node.meta.get("arrow") == pa.int64():
         return finished(f"{node.name}L", pa.int64(), node.meta)
     return node
 
 
 def as_exact_decimal(node: exp.Expr) -> exp.Expr:
-    """A number with a point as an exact decimal, where it is combined with decimals."""
+    """Return a number with a point as an exact decimal, where it is combined with decimals."""
     return exp.Literal.number(node.meta["exact"]) if "exact" in node.meta else node

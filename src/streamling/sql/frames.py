@@ -55,8 +55,8 @@ def prepare(spark: SparkSession, plan: Plan, functions: Mapping[str, type[SqlFun
 
 
 def analyse_once(prepared: Prepared, inputs: Mapping[str, DataFrame]) -> Prepared:
-    """The plan as Spark analyses it now for inputs with these columns, instead of for every batch, which takes 7 ms.
-    ``prepared`` itself if it has several inputs, lookups or random numbers."""
+    """Return the plan as Spark analyses it now for inputs with these columns, instead of for every batch, which takes 7
+    ms. ``prepared`` itself if it has several inputs, lookups or random numbers."""
     node = _only_input(prepared.plan)
     if node is None:
         return prepared
@@ -69,7 +69,7 @@ def analyse_once(prepared: Prepared, inputs: Mapping[str, DataFrame]) -> Prepare
 
 
 def _only_input(plan: Plan) -> str | None:
-    """The node whose rows ``plan`` filters, or of which it computes columns; None if it does more."""
+    """Return the node whose rows ``plan`` filters, or of which it computes columns; None if it does more."""
     while isinstance(plan, Filter | Project):
         plan = plan.child
     return plan.node if isinstance(plan, Read) else None
@@ -138,8 +138,8 @@ class SparkTypes:
         self._frames: dict[Plan, DataFrame] = {}
 
     def __call__(self, plan: Plan, items: Iterable[str]) -> pa.DataType | None:
-        """The type of the last of ``items`` (Spark SQL) in a projection of ``plan``; None if Spark rejects it: the
-        analysis of the whole statement reports why."""
+        """Return the type of the last of ``items`` (Spark SQL) in a projection of ``plan``; None if Spark rejects it:
+        the analysis of the whole statement reports why."""
         from pyspark.errors import PySparkException
 
         texts = list(items)

@@ -30,7 +30,7 @@ _PLAIN_SCHEMA = re.compile(r"\s*[\w`]")
 
 
 def as_call(node: exp.Expr) -> exp.Anonymous | None:
-    """A function with special syntax, such as ``overlay(… PLACING …)``, as a plain call."""
+    """Return a function with special syntax, such as ``overlay(… PLACING …)``, as a plain call."""
     if isinstance(node, exp.Trim):
         name = _TRIMS.get(str(node.args.get("position") or "").upper(), "btrim")
         keys: tuple[str, ...] = ("this", "expression")
@@ -42,7 +42,7 @@ def as_call(node: exp.Expr) -> exp.Anonymous | None:
 
 
 def rewrite_call(node: exp.Anonymous, plugins: Mapping[str, Function]) -> exp.Expr:
-    """A call with rewritten arguments, as Spark's. Raises `UnsupportedSql` for unknown and impossible calls."""
+    """Return a call with rewritten arguments, as Spark's. Raises `UnsupportedSql` for unknown and impossible calls."""
     name = node.name.lower()
     if name not in plugins:
         _refuse(name, node, plugins)
@@ -95,7 +95,7 @@ def _refuse(name: str, node: exp.Expr, plugins: Mapping[str, Function]) -> None:
 
 
 def _has_plain_schema(name: str, args: Sequence[exp.Expr]) -> bool:
-    """Whether the schema argument of a call, if it has one, consists only of names and types."""
+    """Return whether the schema argument of a call, if it has one, consists only of names and types."""
     place = catalog.SCHEMA_ARGUMENTS.get(name)
     if place is None or place >= len(args):
         return True

@@ -35,7 +35,7 @@ _FIXED: dict[type[exp.Expr], pa.DataType] = {
 
 
 def annotate(node: exp.Expr) -> exp.Expr:
-    """``node``, or its equivalent in Spark, with its type stored. Its parts are rewritten."""
+    """Return ``node``, or its equivalent in Spark, with its type stored. Its parts are rewritten."""
     if isinstance(node, _ARITHMETIC) and all(type_of(part) == pa.null() for part in node.iter_expressions()):
         # Spark's is a DOUBLE, which makes doubles of integers
         return annotate(exp.Null()) if isinstance(node, exp.Neg) else cast_node(exp.Null(), "BIGINT", pa.int64())
@@ -75,7 +75,7 @@ _UNTYPED = (
 
 
 def untyped(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The operands of ``node`` whose unknown type may affect its meaning."""
+    """Yield the operands of ``node`` whose unknown type may affect its meaning."""
     if isinstance(node, _INDIFFERENT):
         return
     operands = [node.expression] if isinstance(node, exp.Extract) else list(node.iter_expressions())
@@ -90,12 +90,13 @@ def _is_unknown(part: exp.Expr) -> bool:
 
 
 def common(types: list[pa.DataType | None]) -> pa.DataType | None:
-    """The type that values of all these types are converted to, if it is certain."""
+    """Return the type that values of all these types are converted to, if it is certain."""
     return reduce(_wider, types) if types else None
 
 
 def unified(group: list[exp.Expr]) -> list[exp.Expr]:
-    """The nodes as they are combined: beside decimals literals are exact, beside FLOATs integers become FLOAT."""
+    """Return the nodes as they are combined: beside decimals literals are exact, beside FLOATs integers become
+    FLOAT."""
     if any(pa.types.is_decimal(type_of(node) or pa.null()) for node in group):
         return [as_exact_decimal(node) for node in group]
     if are_singles(map(type_of, group)):
@@ -104,7 +105,7 @@ def unified(group: list[exp.Expr]) -> list[exp.Expr]:
 
 
 def group_type(group: list[exp.Expr]) -> pa.DataType | None:
-    """The common type of the group."""
+    """Return the common type of the group."""
     types = [type_of(node) for node in group]
     if are_singles(map(type_of, group)):
         return pa.float32()
@@ -179,8 +180,8 @@ def _single(node: exp.Binary) -> exp.Expr:
 
 
 def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
-    """A cast to FLOAT. If it becomes a DOUBLE next, Spark's optimizer removes a cast of an integer or decimal, and with
-    it the rounding; subtracting zero keeps it, and the sign of -0.0 too."""
+    """Return a cast to FLOAT. If it becomes a DOUBLE next, Spark's optimizer removes a cast of an integer or decimal,
+    and with it the rounding; subtracting zero keeps it, and the sign of -0.0 too."""
     made = cast_node(node, "FLOAT", pa.float32(), cast)
     if type_of(node) not in _ALL_IN_A_SINGLE:
         return typed(exp.Paren(this=exp.Sub(this=made, expression=exp.Var(this="0F"))), pa.float32())
@@ -188,7 +189,7 @@ def as_single(node: exp.Expr, cast: str = "CAST") -> exp.Expr:
 
 
 def are_singles(types: Iterable[pa.DataType | None]) -> bool:
-    """Whether only FLOATs and integers are combined."""
+    """Return whether only FLOATs and integers are combined."""
     found = set(types)
     return pa.float32() in found and found <= {pa.float32(), pa.null(), *_WIDTHS}
 

@@ -65,7 +65,7 @@ class IntervalLength:
         return IntervalLength(micros=int(Decimal(self.micros) % _DAY))
 
     def spark(self) -> str:
-        """The interval as Spark SQL. Months and days are separate: Spark has no literal for both."""
+        """Return the interval as Spark SQL. Months and days are separate: Spark has no literal for both."""
         if not self.days and not self.micros:
             return f"INTERVAL '{self.months}' MONTH"
         if self.months:
@@ -174,7 +174,7 @@ def _standard(text: str, first: str, last: str) -> IntervalLength:
 
 
 def interval(node: exp.Interval) -> exp.Expr:
-    """An interval as Spark SQL, with its length in ``meta["span"]``."""
+    """Return an interval as Spark SQL, with its length in ``meta["span"]``."""
     span = parse_interval(node)
     made = exp.Var(this=span.spark())
     made.meta.update({**node.meta, "span": span})

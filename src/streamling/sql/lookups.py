@@ -18,7 +18,7 @@ _USAGE = f"write {LOOKUP_FUNCTION}('table', value)"
 
 
 def parse_lookup(node: exp.Anonymous, number: int) -> TableLookup:
-    """The lookup of a call with rewritten arguments. Raises `UnsupportedSql`."""
+    """Return the lookup of a call with rewritten arguments. Raises `UnsupportedSql`."""
     args = node.expressions
     if len(args) != 2:
         raise UnsupportedSql(f"{LOOKUP_FUNCTION}() takes the name of a table and a value, not {len(args)}", _USAGE)
@@ -46,7 +46,7 @@ def split_lookup_condition(condition: exp.Expr) -> list[exp.Expr]:
 
 
 def lookup_stages(table_lookups: Sequence[TableLookup]) -> Iterator[tuple[TableLookup, ...]]:
-    """The lookups in groups that can run together: a lookup follows those whose results it needs."""
+    """Yield the lookups in groups that can run together: a lookup follows those whose results it needs."""
     layer: list[TableLookup] = []
     for each in table_lookups:
         if any(f"`{earlier.result_column}`" in each.value for earlier in layer):
@@ -58,7 +58,7 @@ def lookup_stages(table_lookups: Sequence[TableLookup]) -> Iterator[tuple[TableL
 
 
 def can_look_up(type_: pa.DataType | None) -> bool:
-    """Whether a table can look up values of a type: text or lists of text; None: only Spark knows."""
+    """Return whether a table can look up values of a type: text or lists of text; None: only Spark knows."""
     if type_ is None or pa.types.is_null(type_) or pa.types.is_string(type_) or pa.types.is_large_string(type_):
         return True
     return bool(pa.types.is_list(type_)) and not pa.types.is_list(type_.value_type) and can_look_up(type_.value_type)

@@ -41,8 +41,8 @@ class NameScope:
     aliases: list[Column] = field(default_factory=list)
 
     def resolved(self, path: Sequence[exp.Identifier]) -> exp.Expr | None:
-        """The column or field of a dotted name, as Spark SQL with its type and real name; None if it is unknown, which
-        is a problem if the columns are known."""
+        """Return the column or field of a dotted name, as Spark SQL with its type and real name; None if it is unknown,
+        which is a problem if the columns are known."""
         found = self._resolve(path)
         if found is None:
             return None
@@ -57,7 +57,7 @@ class NameScope:
         return resolved
 
     def _resolve(self, path: Sequence[exp.Identifier]) -> tuple[Column, Sequence[exp.Identifier]] | None:
-        """The column of a dotted name and the struct fields after it; None if it is unknown."""
+        """Return the column of a dotted name and the struct fields after it; None if it is unknown."""
         columns = self.relation.columns
         if columns is None:
             return None
@@ -76,7 +76,7 @@ class NameScope:
         return find_column(name, columns) or find_column(name, self.aliases)
 
     def _field(self, type_: pa.DataType | None, name: exp.Identifier) -> tuple[str, pa.DataType | None]:
-        """The field of a struct with this name, and its type."""
+        """Return the field of a struct with this name, and its type."""
         if type_ is None:
             return name.name, None
         fields = [Column(field.name, field.type) for field in type_] if pa.types.is_struct(type_) else []
@@ -103,7 +103,8 @@ class NameScope:
 
 
 def find_column(name: exp.Identifier, columns: Sequence[Column]) -> Column | None:
-    """The column with this name: quoted names match exactly, others ignoring case, the closest spelling first."""
+    """Return the column with this name: quoted names match exactly, others ignoring case, the closest spelling
+    first."""
     wanted = name.name
     for spelling in (wanted,) if name.quoted else (wanted, wanted.lower()):
         for column in columns:
@@ -115,7 +116,7 @@ def find_column(name: exp.Identifier, columns: Sequence[Column]) -> Column | Non
 
 
 def path_of(node: exp.Expr) -> list[exp.Identifier] | None:
-    """``a.b.c`` as its parts; None if it does not start with a name."""
+    """Return ``a.b.c`` as its parts; None if it does not start with a name."""
     if isinstance(node, exp.Dot):
         start = path_of(node.this)
         last = node.expression

@@ -19,7 +19,7 @@ _SAME_CASE = ("İΣςµſͅϐϑϕϖϰϱϵᲀᲁᲂᲃᲄᲅᲆᲇᲈẛ\u1fbe", 
 
 
 def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
-    """The rewritten form of a node whose parts are rewritten; None if it is not one of these operators."""
+    """Return the rewritten form of a node whose parts are rewritten; None if it is not one of these operators."""
     if isinstance(node, exp.BitwiseLeftShift | exp.BitwiseRightShift):
         return _shift(node)
     if isinstance(node, exp.Bracket):

@@ -91,7 +91,7 @@ ROW = "__streamling_row"
 
 
 def sql_expressions(plan: Plan) -> Iterator[str]:
-    """Every condition and item of a plan."""
+    """Yield every condition and item of a plan."""
     if isinstance(plan, Filter):
         yield plan.condition
     elif isinstance(plan, Project):
@@ -109,7 +109,7 @@ def _children(plan: Plan) -> tuple[Plan, ...]:
 
 
 def table_lookups(plan: Plan) -> Iterator[TableLookup]:
-    """All lookups of a plan in dynamic tables."""
+    """Yield all lookups of a plan in dynamic tables."""
     if isinstance(plan, LookupColumns):
         yield from plan.table_lookups
     for child in _children(plan):
@@ -117,7 +117,7 @@ def table_lookups(plan: Plan) -> Iterator[TableLookup]:
 
 
 def keeps_rows_apart(plan: Plan) -> bool:
-    """Whether each row comes from a different row of the single node that the plan reads."""
+    """Return whether each row comes from a different row of the single node that the plan reads."""
     if isinstance(plan, UnionAll) or (isinstance(plan, Project) and plan.explodes):
         return False
     return all(keeps_rows_apart(child) for child in _children(plan))

@@ -68,7 +68,7 @@ class _Emitted(Spark):
 
 
 def spark_sql(node: exp.Expr) -> str:
-    """``node`` as Spark SQL, with all names quoted. Raises `Unprintable`."""
+    """Return ``node`` as Spark SQL, with all names quoted. Raises `Unprintable`."""
     return node.sql(_Emitted, comments=False, identify=True)
 
 
@@ -96,8 +96,8 @@ _CALLABLE = catalog.SCALARS | catalog.GENERATORS | _KEYWORDS
 
 
 def check_emitted(text: str) -> str | None:
-    """The first thing in a text that is not part of an expression over columns, literals and reviewed functions; None:
-    nothing."""
+    """Return the first thing in a text that is not part of an expression over columns, literals and reviewed functions;
+    None: nothing."""
     place, previous = 0, ""
     while place < len(text):
         token = _TOKEN.match(text, place)

@@ -47,7 +47,7 @@ class InvalidSql(StreamlingError):
 
 
 def problem_at(sql: str, span: TextSpan | None, message: str, remedy: str | None = None) -> SqlProblem:
-    """A problem with its line, column and excerpt, computed from its position in ``sql``."""
+    """Return a problem with its line, column and excerpt, computed from its position in ``sql``."""
     if span is None:
         return SqlProblem(message, remedy=remedy)
     line_start = sql.rfind("\n", 0, span.start) + 1

@@ -40,7 +40,7 @@ class Item:
 
 
 def project(items: Sequence[exp.Expr], source: Relation, compilation: Compilation) -> Relation:
-    """``SELECT items FROM source``."""
+    """Return ``SELECT items FROM source``."""
     items, source = unnest(items, source, compilation)
     expressions = Expressions(compilation, source)
     output: list[Item] = []
@@ -67,7 +67,7 @@ def _projected(source: Relation, output: Sequence[Item], unseen: tuple[str, ...]
 
 
 def find_logical_types(columns: Sequence[Column]) -> tuple[LogicalType, ...]:
-    """The logical types of columns that Spark stores as another type."""
+    """Return the logical types of columns that Spark stores as another type."""
     return tuple(
         LogicalType(number, column.name, arrow_type_name(column.type))
         for number, column in enumerate(columns)
@@ -76,7 +76,7 @@ def find_logical_types(columns: Sequence[Column]) -> tuple[LogicalType, ...]:
 
 
 def with_op(relations: Sequence[Relation]) -> list[Relation]:
-    """The branches of a union with the row kind in the same position: ``i`` for branches without one."""
+    """Return the branches of a union with the row kind in the same position: ``i`` for branches without one."""
     columns = [relation.columns or () for relation in relations]
     if not any(column.name == OP_COLUMN for part in columns for column in part):
         return list(relations)
@@ -100,7 +100,7 @@ def _op_at(relation: Relation, place: int) -> Relation:
 
 
 def _known(items: Sequence[exp.Expr], output: Sequence[Item]) -> tuple[Column, ...] | None:
-    """Columns of a projection over unknown columns: the named ones, unless a star may add more."""
+    """Return the columns of a projection over unknown columns: the named ones, unless a star may add more."""
     if any(item.is_star for item in items):
         return None
     columns = tuple(item.column for item in output)
@@ -121,7 +121,8 @@ def _items(node: exp.Expr, expressions: Expressions) -> Iterator[Item]:
 
 
 def _name(node: exp.Expr, expressions: Expressions) -> str:
-    """The name of the column: the alias, the column itself (also inside a cast), otherwise the text as written."""
+    """Return the name of the column: the alias, the column itself (also inside a cast), otherwise the text as
+    written."""
     if isinstance(node, exp.Alias):
         alias = node.args["alias"]
         return str(alias.name) if alias.quoted else str(alias.name).lower()
@@ -170,7 +171,7 @@ def _excluded(name: exp.Expr, columns: Sequence[Column], expressions: Expression
 
 
 def _row_kind(columns: Sequence[Column], output: Sequence[Item]) -> Iterator[Item]:
-    """``_gs_op`` of the rows, if they have one and the select list does not mention it."""
+    """Yield ``_gs_op`` of the rows, if they have one and the select list does not mention it."""
     if any(item.column.name == OP_COLUMN for item in output):
         return
     for column in columns:
@@ -202,8 +203,9 @@ def _wrong_kind(item: Item) -> str | None:
 def unnest(
     items: Sequence[exp.Expr], source: Relation, compilation: Compilation
 ) -> tuple[Sequence[exp.Expr], Relation]:
-    """The items with their unnest calls replaced by columns of the returned source, which has one row per element.
-    Several lists are unnested in parallel, the shorter ones padded with NULL; rows without any element are dropped."""
+    """Return the items with their unnest calls replaced by columns of the returned source, which has one row per
+    element. Several lists are unnested in parallel, the shorter ones padded with NULL; rows without any element are
+    dropped."""
     whole = exp.Tuple(expressions=[item.copy() for item in items])
     calls = [call for call in whole.find_all(exp.Anonymous) if call.name.lower() in _UNNEST_CALLS]
     if not calls:
@@ -222,7 +224,7 @@ def unnest(
 
 
 def _element(call: exp.Anonymous, expressions: Expressions) -> tuple[str, pa.DataType | None]:
-    """The list as Spark SQL and the type of its elements."""
+    """Return the list as Spark SQL and the type of its elements."""
     if len(call.expressions) != 1:
         expressions.compilation.report(call, "unnest() takes one list", "write one unnest() per list")
         return "NULL", None

@@ -11,24 +11,24 @@ LOOKUP_FUNCTION = "dynamic_table_check"
 
 
 def name_parts(table: exp.Table) -> tuple[exp.Identifier, ...]:
-    """The dotted parts of a table name, outermost first."""
+    """Return the dotted parts of a table name, outermost first."""
     return tuple(part for part in table.find_all(exp.Identifier, bfs=False) if not _in_alias(part, table))
 
 
 def table_name(table: exp.Table) -> str:
-    """The name as the user wrote it, without quotes: ``raw.transactions``."""
+    """Return the name as the user wrote it, without quotes: ``raw.transactions``."""
     ordered = sorted(name_parts(table), key=lambda part: part.meta.get("start", 0))
     return ".".join(part.name for part in ordered)
 
 
 def references(query: exp.Expr) -> Iterator[exp.Table]:
-    """Every reference to a node in a FROM or join, in text order, except names of CTEs."""
+    """Yield every reference to a node in a FROM or join, in text order, except names of CTEs."""
     tables = [table for table in query.find_all(exp.Table) if not _is_cte(table) and name_parts(table)]
     yield from sorted(tables, key=lambda table: name_parts(table)[0].meta.get("start", 0))
 
 
 def match(name: str, declared: Iterable[str]) -> str | None:
-    """The declared node with this ``name``: the same spelling, otherwise the same ignoring case."""
+    """Return the declared node with this ``name``: the same spelling, otherwise the same ignoring case."""
     names = list(declared)
     if name in names:
         return name
@@ -49,12 +49,12 @@ def _is_cte(table: exp.Table) -> bool:
 
 
 def is_used(cte: exp.CTE, query: exp.Expr) -> bool:
-    """Whether some FROM in ``query`` refers to this CTE."""
+    """Return whether some FROM in ``query`` refers to this CTE."""
     return any(defining_cte(table) is cte for table in query.find_all(exp.Table))
 
 
 def defining_cte(table: exp.Table) -> exp.CTE | None:
-    """The CTE of an enclosing WITH with this name, if one is defined before this position."""
+    """Return the CTE of an enclosing WITH with this name, if one is defined before this position."""
     if table.args.get("db") or not isinstance(table.this, exp.Identifier):
         return None
     child: exp.Expr = table
@@ -71,7 +71,7 @@ def defining_cte(table: exp.Table) -> exp.CTE | None:
 
 
 def _visible(clause: exp.With, within: exp.CTE | None) -> list[exp.CTE]:
-    """The CTEs of a WITH that can be referred to: inside one of them, those before it."""
+    """Return the CTEs of a WITH that can be referred to: inside one of them, those before it."""
     ctes: list[exp.CTE] = list(clause.expressions)
     before = [number for number, cte in enumerate(ctes) if cte is within and not clause.args.get("recursive")]
     return ctes[: before[0]] if before else ctes
@@ -106,7 +106,7 @@ def _constant(node: exp.Expr) -> str | None:
 
 
 def _column(column: exp.Column, select: exp.Select) -> str | None:
-    """The constant behind a column of what ``select`` reads. Columns of nodes are not constants."""
+    """Return the constant behind a column of what ``select`` reads. Columns of nodes are not constants."""
     source = next((clause.this for clause in [select.args.get("from_")] if clause), exp.Null())
     inner = _query(source, select)
     if not isinstance(inner, exp.Select) or column.table.lower() not in ("", source.alias_or_name.lower()):

@@ -49,7 +49,7 @@ _ALLOWED = frozenset({"with_", "expressions", "from_", "where", "this", "express
 
 
 def check(query: exp.Query, text: SourceText) -> list[SqlProblem]:
-    """Everything in the text that a stateless transform cannot do, in text order."""
+    """Return everything in the text that a stateless transform cannot do, in text order."""
     problems = [problem for node in query.walk() for problem in _of_node(node, text)]
     return sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.column))
 
@@ -120,7 +120,7 @@ def _readable(relation: exp.Expr) -> bool:
 
 
 def _is_value(parent: exp.Expr | None) -> bool:
-    """Whether this is a ``(SELECT …)`` used as a value."""
+    """Return whether this is a ``(SELECT …)`` used as a value."""
     return isinstance(parent, exp.Subquery) and not isinstance(
         parent.parent, exp.From | exp.Join | exp.SetOperation | exp.CTE | exp.Subquery | None.__class__
     )

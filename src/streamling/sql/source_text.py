@@ -37,7 +37,7 @@ class SourceText:
         return _own_span(node) or (self.span(node.parent) if node.parent else None)
 
     def clause(self, node: exp.Expr, *keywords: TokenType) -> TextSpan | None:
-        """The nearest keyword before the first known part of ``node``; that part if there is none."""
+        """Return the nearest keyword before the first known part of ``node``; that part if there is none."""
         inside = self.span(node)
         if inside is None:
             return None
@@ -45,7 +45,7 @@ class SourceText:
         return TextSpan(before[-1].start, before[-1].end + 1) if before else inside
 
     def item(self, node: exp.Expr) -> str:
-        """The user's text for ``node`` of a select list, from comma to comma, on one line."""
+        """Return the user's text for ``node`` of a select list, from comma to comma, on one line."""
         span = _own_span(node)
         if span is None:
             return node.sql(comments=False).lower()
@@ -56,7 +56,7 @@ class SourceText:
         return " ".join(self.sql[start:end].split())
 
     def whole(self, node: exp.Expr) -> TextSpan | None:
-        """The user's text for ``node``, extended to balanced brackets; None if no part has a location."""
+        """Return the user's text for ``node``, extended to balanced brackets; None if no part has a location."""
         span = _own_span(node)
         if span is None:
             return None
@@ -67,7 +67,7 @@ class SourceText:
         return TextSpan(span.start, self._closed(span))
 
     def _cast(self, value: TextSpan) -> TextSpan:
-        """The value of a cast with the preceding ``CAST(`` or the following ``::type``."""
+        """Return the value of a cast with the preceding ``CAST(`` or the following ``::type``."""
         before = [token for token in self.tokens if token.end < value.start][-2:]
         if len(before) == 2 and before[0].text.upper() in ("CAST", "TRY_CAST"):
             return TextSpan(before[0].start, value.end)
@@ -93,7 +93,7 @@ class SourceText:
         return inside
 
     def _closed(self, span: TextSpan) -> int:
-        """``span`` extended to close the brackets that are opened in it, or right after a call's name."""
+        """Return ``span`` extended to close the brackets that are opened in it, or right after a call's name."""
         inside = [t for t in self.tokens if t.start >= span.start]
         depth, end = 0, span.end
         for token in inside:
@@ -125,7 +125,7 @@ class Compilation:
 
 
 def place_of(node: exp.Expr) -> dict[str, int]:
-    """The location of ``node`` as ``meta``: for what replaces ``node`` without its parts."""
+    """Return the location of ``node`` as ``meta``: for what replaces ``node`` without its parts."""
     span = _own_span(node)
     return {} if span is None else {"start": span.start, "end": span.end - 1}
 
@@ -141,7 +141,7 @@ def _reach(
     edge: int,
     place: Callable[[Token], int],
 ) -> int:
-    """The extent of an item of a select list in one direction: to a comma or clause outside all brackets."""
+    """Return the extent of an item of a select list in one direction: to a comma or clause outside all brackets."""
     depth, previous = 0, None
     for token in tokens:
         kind = token.token_type

@@ -97,7 +97,7 @@ class Statement:
     # ── parts that often mean something else than their author wants ────────────────────────────────────────
 
     def find_stars(self, message: str, remedy: str) -> Iterator[SqlProblem]:
-        """Each ``*`` of the outermost select lists."""
+        """Yield each ``*`` of the outermost select lists."""
         for select in _outer_selects(self.query):
             for item in select.expressions:
                 if item.is_star:
@@ -105,7 +105,7 @@ class Statement:
                     yield self.text.problem(place, message, remedy)
 
     def _star(self, select: exp.Select) -> TextSpan | None:
-        """The first ``*`` after the SELECT: the parser stores no place for it."""
+        """Return the first ``*`` after the SELECT: the parser stores no place for it."""
         begin = self.text.clause(select, TokenType.SELECT)
         for token in self.text.tokens:
             if token.token_type is TokenType.STAR and (begin is None or token.start >= begin.start):
@@ -113,13 +113,13 @@ class Statement:
         return begin
 
     def find_random_calls(self, message: str, remedy: str) -> Iterator[SqlProblem]:
-        """Each call of a function that is random; ``message`` follows its name."""
+        """Yield each call of a function that is random; ``message`` follows its name."""
         for call in self.query.find_all(exp.Anonymous):
             if call.name.lower() in _RANDOM:
                 yield self.text.problem(call, f"{call.name.lower()}{message}", remedy)
 
     def find_comparisons_with_null(self) -> Iterator[SqlProblem]:
-        """``x = NULL``, which is never true."""
+        """Yield ``x = NULL``, which is never true."""
         for comparison in self.query.find_all(exp.EQ, exp.NEQ):
             if any(isinstance(side, exp.Null) for side in (comparison.this, comparison.expression)):
                 operator, instead = ("=", "IS NULL") if isinstance(comparison, exp.EQ) else ("<>", "IS NOT NULL")

@@ -86,7 +86,7 @@ def check_syntax(node: exp.Expr) -> None:
 
 
 def plain(node: exp.Expr) -> exp.Expr:
-    """The canonical form of an alternative syntax."""
+    """Return the canonical form of an alternative syntax."""
     make = _PLAIN.get(type(node))
     if make is None:
         return node

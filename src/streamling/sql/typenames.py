@@ -97,8 +97,8 @@ _ARROW_ONLY: dict[str, _Known] = {
 
 
 def arrow_name(name: str) -> _Known | None:
-    """The type for a name in ``arrow_cast``: ``Int64``, ``Timestamp(Microsecond, Some("UTC"))``, ``Decimal128(38,
-    2)``."""
+    """Return the type for a name in ``arrow_cast``: ``Int64``, ``Timestamp(Microsecond, Some("UTC"))``,
+    ``Decimal128(38, 2)``."""
     head, _, rest = name.lower().replace(" ", "").partition("(")
     if head == "timestamp":
         return _NO_ZONE if "none" in rest or "," not in rest else _UTC
@@ -109,7 +109,7 @@ def arrow_name(name: str) -> _Known | None:
 
 
 def spark_type_name(type_: pa.DataType) -> str | None:
-    """Spark's name of an Arrow type; None for one that Spark lacks."""
+    """Return Spark's name of an Arrow type; None for one that Spark lacks."""
     if pa.types.is_decimal(type_):
         return f"DECIMAL({type_.precision}, {type_.scale})"
     if pa.types.is_list(type_):
@@ -128,7 +128,7 @@ _UNITS = {"s": "s", "ms": "ms", "us": "µs", "ns": "ns"}
 
 
 def arrow_spelling(type_: pa.DataType) -> str:
-    """An Arrow type as DataFusion shows it: ``Int64``, ``Utf8``, ``List(Int64)``, ``Timestamp(µs)``."""
+    """Return an Arrow type as DataFusion shows it: ``Int64``, ``Utf8``, ``List(Int64)``, ``Timestamp(µs)``."""
     if pa.types.is_timestamp(type_):
         zone = f', "{type_.tz}"' if type_.tz else ""
         return f"Timestamp({_UNITS[type_.unit]}{zone})"
@@ -145,7 +145,7 @@ def arrow_spelling(type_: pa.DataType) -> str:
 
 
 def rewrite_cast(node: exp.Cast) -> exp.Expr:
-    """A cast to a type that Spark knows. Raises `UnsupportedSql`."""
+    """Return a cast to a type that Spark knows. Raises `UnsupportedSql`."""
     known = spark_type(node.to)
     if known is None:
         raise _unknown(node)
@@ -157,7 +157,7 @@ def rewrite_cast(node: exp.Cast) -> exp.Expr:
 
 
 def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr:
-    """``cast(value AS spelling)`` with DataFusion's result. Raises `UnsupportedSql`."""
+    """Return ``cast(value AS spelling)`` with DataFusion's result. Raises `UnsupportedSql`."""
     if spelling == "STRING" and special(type_of(value)):
         return as_text(value, cast)
     if made := from_text(value, spelling, type_, cast) or time_cast(value, type_, cast):
@@ -170,7 +170,7 @@ def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
 
 
 def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | None:
-    """A cast of every element, if it differs from Spark's own."""
+    """Return a cast of every element, if it differs from Spark's own."""
     source = type_of(value)
     if source is None or not pa.types.is_list(source) or not pa.types.is_list(type_):
         return None
@@ -187,7 +187,7 @@ def _list_cast(value: exp.Expr, type_: pa.DataType, cast: str) -> exp.Expr | Non
 
 
 def spark_type(type_: exp.DataType) -> tuple[str, pa.DataType] | None:
-    """Spark's name for a type name and the Arrow type of its values."""
+    """Return Spark's name for a type name and the Arrow type of its values."""
     if type_.this is _T.USERDEFINED:
         return _ARROW.get(str(type_.args.get("kind")).lower())
     if type_.this in (_T.DECIMAL, _T.BIGDECIMAL):

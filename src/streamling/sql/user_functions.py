@@ -21,5 +21,5 @@ class SqlFunction(ABC):
 
     @abstractmethod
     def call(self, *arguments: pa.Array) -> pa.Array:
-        """The result, with as many rows as each argument. Must depend only on the arguments: the same rows may be
-        replayed."""
+        """Return the result, with as many rows as each argument. Must depend only on the arguments: the same rows may
+        be replayed."""

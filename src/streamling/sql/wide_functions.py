@@ -36,7 +36,7 @@ _OWN = frozenset(function.name for function in FUNCTIONS)
 
 
 def rewrite_call(node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
-    """The call as Spark SQL with its type, if it involves wide numbers; None otherwise, perhaps with changed
+    """Return the call as Spark SQL with its type, if it involves wide numbers; None otherwise, perhaps with changed
     arguments. Raises `UnsupportedSql`."""
     name, args = node.name.lower(), node.expressions
     takes_wide = any(contains_wide(type_of(arg.unalias())) for arg in args)
@@ -108,7 +108,7 @@ def _count(name: str, args: list[exp.Expr], wanted: int) -> None:
 
 
 def _known(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNumbers) -> exp.Expr | None:
-    """A call of another function with wide numbers among its arguments."""
+    """Return a call of another function with wide numbers among its arguments."""
     if name in _TEXTUAL:
         node.set("expressions", [numbers.as_text(arg) for arg in args])
         return None

@@ -55,7 +55,8 @@ class WideNumbers:
     text: SourceText
 
     def rewrite(self, node: exp.Expr) -> exp.Expr | None:
-        """The equivalent of ``node`` in Spark; None if it does not involve wide numbers. Raises `UnsupportedSql`."""
+        """Return the equivalent of ``node`` in Spark; None if it does not involve wide numbers. Raises
+        `UnsupportedSql`."""
         if isinstance(node, exp.Cast):
             return _placed(self._cast(node), node)
         parts = [part for part in node.iter_expressions() if contains_wide(type_of(part))]
@@ -67,7 +68,7 @@ class WideNumbers:
         return _placed(self._operator(node), node)
 
     def where(self, node: exp.Expr) -> str:
-        """The user's text, for errors at run time."""
+        """Return the user's text, for errors at run time."""
         span = self.text.whole(node)
         written = spark_sql(node) if span is None else self.text.sql[span.start : span.end]
         return " ".join(written.replace("`", "").split())
@@ -105,7 +106,7 @@ class WideNumbers:
         return computed(call(kernel, *values, types=[*types, result]), result, where)
 
     def decimal_quotient(self, node: exp.Div) -> exp.Expr:
-        """The quotient of two decimals with up to 38 digits that needs more digits to compute than to store."""
+        """Return the quotient of two decimals with up to 38 digits that needs more digits to compute than to store."""
         where, sides = self.where(node), (node.this, node.expression)
         types = [wide_decimal(*_size_of(type_of(side))) for side in sides]
         digits = quotient_scale(type_of(node.this))
@@ -130,7 +131,7 @@ class WideNumbers:
         return computed(call(ABSOLUTE, to_wide(value, type_, where, unchecked=True), types=[type_]), type_, where)
 
     def values(self, nodes: Sequence[exp.Expr], node: exp.Expr) -> tuple[list[exp.Expr], pa.DataType]:
-        """All nodes converted to one type."""
+        """Return all nodes converted to one type."""
         if any(contains_wide(type_of(one)) and not is_wide(type_of(one)) for one in nodes):
             types = {type_of(one) for one in nodes} - {pa.null()}
             if len(types) > 1 or None in types:
@@ -146,7 +147,7 @@ class WideNumbers:
         return finished(f"array({', '.join(map(spark_sql, values))})", pa.list_(type_), place_of(node))
 
     def as_text(self, node: exp.Expr) -> exp.Expr:
-        """A wide number as its digits; everything else unchanged."""
+        """Return a wide number as its digits; everything else unchanged."""
         return (
             finished(text_of(node, self.where(node)), pa.string(), place_of(node)) if is_wide(type_of(node)) else node
         )
@@ -192,7 +193,7 @@ class WideNumbers:
     def cast(
         self, value: exp.Expr, known: tuple[str, pa.DataType], node: exp.Expr, *, or_null: bool = False
     ) -> exp.Expr | None:
-        """``CAST(value AS known)``; None if no wide number is involved."""
+        """Return ``CAST(value AS known)``; None if no wide number is involved."""
         spelling, type_ = known
         found = type_of(value)
         if not contains_wide(type_) and not contains_wide(found):
@@ -212,7 +213,7 @@ class WideNumbers:
 
 
 def _result(kernel: Kernel, found: Sequence[pa.DataType | None], types: Sequence[pa.DataType]) -> pa.DataType:
-    """The type of ``left kernel right``."""
+    """Return the type of ``left kernel right``."""
     wide = {type_ for type_ in found if is_wide(type_)}
     if all(isinstance(type_, WideInteger) for type_ in wide):
         if len(wide) > 1:

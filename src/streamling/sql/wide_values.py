@@ -51,7 +51,7 @@ def layout(type_: pa.DataType) -> Layout:
 
 
 def constant(node: exp.Expr) -> str | None:
-    """The text of a literal number or string."""
+    """Return the text of a literal number or string."""
     if isinstance(node, exp.Paren):
         return constant(node.this)
     if isinstance(node, exp.Neg):
@@ -91,13 +91,13 @@ def _digits(text: str) -> tuple[int, int]:
 
 
 def wide_decimal(whole: int, scale: int) -> pa.DataType:
-    """A wide decimal for this many digits."""
+    """Return a wide decimal for this many digits."""
     scale = min(scale, MAX_DIGITS)
     return decimal_type(min(max(whole + scale, SPARK_DIGITS + 1), MAX_DIGITS), scale)
 
 
 def common_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
-    """The type that all these values are converted to, of which at least one is wide."""
+    """Return the type that all these values are converted to, of which at least one is wide."""
     wide = {type_ for node in nodes if is_wide(type_ := type_of(node))}
     integers = {type_ for type_ in wide if isinstance(type_, WideInteger)}
     if wide == integers:
@@ -112,7 +112,7 @@ def common_type(nodes: Sequence[exp.Expr]) -> pa.DataType:
 
 
 def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
-    """The wide type of one side of an operator; the other side is wide if this one is not."""
+    """Return the wide type of one side of an operator; the other side is wide if this one is not."""
     type_ = type_of(node)
     if is_wide(type_):
         return type_
@@ -125,8 +125,8 @@ def operand_type(node: exp.Expr, other: exp.Expr) -> pa.DataType:
 
 
 def to_wide(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False) -> str:
-    """``node`` as a value of the wide type ``type_``, without losing digits. ``where`` is the user's text, for errors
-    at run time. ``unchecked``: it may contain failures."""
+    """Return ``node`` as a value of the wide type ``type_``, without losing digits. ``where`` is the user's text, for
+    errors at run time. ``unchecked``: it may contain failures."""
     found, text = type_of(node), constant(node)
     if text is not None:
         return _literal(text, type_)
@@ -152,7 +152,7 @@ def _literal(text: str, type_: pa.DataType) -> str:
 
 
 def cast(node: exp.Expr, type_: pa.DataType, where: str, *, unchecked: bool = False, or_null: bool = False) -> str:
-    """``CAST(node AS type_)`` to a wide type."""
+    """Return ``CAST(node AS type_)`` to a wide type."""
     found, kept, sql = type_of(node), layout(type_), spark_sql(node)
     if found == type_:
         return str(node.unnest().meta.get(_UNCHECKED, sql)) if unchecked else sql
@@ -202,7 +202,7 @@ def _raise_error_sql(message: str, where: str) -> str:
 
 
 def computed(kernel: str, type_: pa.DataType, where: str) -> exp.Expr:
-    """The result of a kernel, as a value of ``type_``."""
+    """Return the result of a kernel, as a value of ``type_``."""
     sql = checked(kernel, layout(type_), _raise_error_sql(failure(kernel), where))
     return finished(sql, type_, {_UNCHECKED: kernel})
 
@@ -215,8 +215,8 @@ def text_of(node: exp.Expr, where: str) -> str:
 
 
 def _through(kernel: Kernel, node: exp.Expr, where: str) -> str:
-    """A kernel that converts a wide number to something else. The error of a failed one stays outside: what is inside
-    runs for every row."""
+    """Return a kernel that converts a wide number to something else. The error of a failed one stays outside: what is
+    inside runs for every row."""
     type_ = type_of(node)
     assert type_ is not None
     value = cast(node, type_, where, unchecked=True)
@@ -227,7 +227,7 @@ def _through(kernel: Kernel, node: exp.Expr, where: str) -> str:
 
 
 def cast_out(node: exp.Expr, type_: pa.DataType, spelling: str, where: str, *, or_null: bool) -> str:
-    """``CAST(node AS type_)`` from a wide type to one of Spark's, which is called ``spelling``."""
+    """Return ``CAST(node AS type_)`` from a wide type to one of Spark's, which is called ``spelling``."""
     found, sql = type_of(node), spark_sql(node)
     narrow = "TRY_CAST" if or_null else "CAST"
     if pa.types.is_string(type_):

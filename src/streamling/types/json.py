@@ -125,7 +125,8 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _encoder(kind: pa.DataType, *, of_numbers: bool = False) -> _Encoder:
-    """``of_numbers``: dates, times and durations are numbers as in `_as_numbers`."""
+    """Return the encoder for ``kind``; with ``of_numbers``, dates, times and durations are numbers as in
+    `_as_numbers`."""
     layout = layout_of(kind)
     if layout is not None:
         return _wide_encoder(layout)
@@ -165,7 +166,7 @@ def _struct_encoder(kind: pa.DataType, encoder: _Encoders) -> _Encoder:
 
 
 def _map_encoder(kind: pa.DataType, encoder: _Encoders) -> _Encoder:
-    """A key that is not text becomes the text of its JSON; of equal keys the last one counts."""
+    """Encode a map: a key that is not text becomes the text of its JSON; of equal keys the last one counts."""
     key, item = encoder(kind.key_type), _or_null(encoder(kind.item_type))
 
     def encode(entries: list[tuple[Any, Any]]) -> str:

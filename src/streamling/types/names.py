@@ -53,7 +53,8 @@ def is_known(field: pa.Field) -> bool:
 
 
 def arrow_type_name(type_: pa.DataType) -> str:
-    """``uint8``, ``timestamp[ns, tz=UTC]``, ``fixed_size_binary[20]``, ``u256``, ``{"item": "u256"}``."""
+    """Return a name such as ``uint8``, ``timestamp[ns, tz=UTC]``, ``fixed_size_binary[20]``, ``u256`` or ``{"item":
+    "u256"}``."""
     if contains_wide(type_) and not is_wide(type_):
         return json.dumps(_wide_names(type_))
     return str(type_)

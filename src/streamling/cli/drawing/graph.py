@@ -63,7 +63,7 @@ class Graph:
 
 
 def graph_of(pipeline: Pipeline) -> Graph:
-    """The graph of ``pipeline``, upstream nodes first."""
+    """Return the graph of ``pipeline``, upstream nodes first."""
     return Graph(pipeline.name or pipeline.file, tuple(map(_node, pipeline)), tuple(_edges(pipeline)))
 
 

@@ -28,7 +28,7 @@ class GraphLayout:
 
 
 def layout_of(graph: Graph) -> GraphLayout:
-    """The columns and rows of all nodes."""
+    """Return the columns and rows of all nodes."""
     column = _columns(graph)
     layout = GraphLayout([[] for _ in range(max(column.values(), default=-1) + 1)], {})
     for node in graph.nodes:
@@ -47,7 +47,7 @@ def layout_of(graph: Graph) -> GraphLayout:
 
 
 def _columns(graph: Graph) -> dict[str, int]:
-    """The length of the longest path to each node; sources are one step before their first consumer."""
+    """Return the length of the longest path to each node; sources are one step before their first consumer."""
     above: dict[str, list[str]] = {node.name: [] for node in graph.nodes}
     for edge in graph.edges:
         above[edge.end].append(edge.start)
@@ -68,7 +68,7 @@ def _columns(graph: Graph) -> dict[str, int]:
 
 
 def _neighbours(layout: GraphLayout) -> tuple[Mapping[str, list[str]], Mapping[str, list[str]]]:
-    """Those in the column before and in the column after, by name."""
+    """Return those in the column before and in the column after, by name."""
     before: dict[str, list[str]] = {}
     after: dict[str, list[str]] = {}
     for way in layout.ways.values():
@@ -94,7 +94,7 @@ def _sort(
 
 
 def _rows(layout: GraphLayout, neighbours: tuple[Mapping[str, list[str]], Mapping[str, list[str]]]) -> dict[str, float]:
-    """Rows at a distance of at least one, each name near the average of its neighbours."""
+    """Return the rows at a distance of at least one, each name near the average of its neighbours."""
     rows = {name: float(index) for column in layout.columns for index, name in enumerate(column)}
     for sweep in range(_SWEEPS):
         near = neighbours[sweep % 2]
@@ -106,7 +106,7 @@ def _rows(layout: GraphLayout, neighbours: tuple[Mapping[str, list[str]], Mappin
 
 
 def _spread(wanted: Sequence[float]) -> Iterator[float]:
-    """Positions in the same order with a distance of at least one; as a whole not moved up or down."""
+    """Return the positions in the same order with a distance of at least one; as a whole not moved up or down."""
     placed: list[float] = []
     for position in wanted:
         placed.append(max(position, placed[-1] + 1) if placed else position)

@@ -14,7 +14,7 @@ _BRACKETS = {
 
 
 def mermaid(graph: Graph) -> str:
-    """The text of the diagram, without a fence."""
+    """Return the text of the diagram, without a fence."""
     ids = {node.name: f"n{number}" for number, node in enumerate(graph.nodes, start=1)}
     lines = ["flowchart LR"]
     lines += [f"  {ids[node.name]}{_outlined(node)}" for node in graph.nodes]
@@ -31,6 +31,6 @@ def _outlined(node: GraphNode) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text as entities where Mermaid would read markup; its entities are written with # instead of &."""
+    """Return text as entities where Mermaid would read markup; its entities are written with # instead of &."""
     printable = "".join(char if char.isprintable() else " " for char in text)
     return "".join(f"#{ord(char)};" if char in '"#<>&`\\;' else char for char in printable)

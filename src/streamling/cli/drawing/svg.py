@@ -47,7 +47,7 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans",
 
 
 def svg(graph: Graph) -> str:
-    """The whole document."""
+    """Return the whole document."""
     drawing = _Drawing(graph, layout_of(graph))
     width, height = drawing.size()
     summary = f"{len(graph.nodes)} nodes: " + ", ".join(f"{node.name} ({node.type})" for node in graph.nodes)
@@ -185,12 +185,12 @@ def _width(node: GraphNode) -> float:
 
 
 def _cells(text: str) -> int:
-    """Characters, of which those of East Asian scripts count twice."""
+    """Return the number of characters; those of East Asian scripts count twice."""
     return sum(2 if east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def _short(text: str) -> str:
-    """The end of a path or name says more than its beginning."""
+    """Shorten ``text`` in the middle: the end of a path or name says more than its beginning."""
     if len(text) <= _MAX_CHARACTERS:
         return text
     half = _MAX_CHARACTERS // 2

@@ -73,7 +73,7 @@ def _convert_wide(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _inside(array: pa.Array, values: pa.Array) -> pa.Array:
-    """The part of ``values`` that ``array``, which may be a slice, refers to."""
+    """Return the part of ``values`` that ``array``, which may be a slice, refers to."""
     start, end = array.offsets[0].as_py(), array.offsets[len(array)].as_py()
     return values.slice(start, end - start)
 

@@ -202,7 +202,7 @@ class ClickHouseClient:
         return server_error(self.server, response.status, int(code) if code.isdigit() else 0, "")
 
     def _in_body(self, text: str, reason: str = "") -> StreamlingError:
-        """The error behind a body with status 200 that is not what was asked for."""
+        """Return the error behind a body with status 200 that is not what was asked for."""
         if find_exception(text) is not None:
             return server_error(self.server, 200, 0, text)
         return StreamlingError.transient(

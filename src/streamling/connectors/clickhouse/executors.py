@@ -36,7 +36,7 @@ class ExecutorPageReader:
     node: str
 
     def frame(self, spark: SparkSession, pages: Sequence[Page]) -> DataFrame:
-        """The rows of ``pages`` in order: one task and one partition per page."""
+        """Return the rows of ``pages`` in order: one task and one partition per page."""
         numbers = spark.range(0, len(pages), 1, len(pages))
         return map_in_arrow(numbers, self._read_function(pages), to_spark_schema(self.access.schema))
 

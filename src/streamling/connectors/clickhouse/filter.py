@@ -49,7 +49,8 @@ class QueryFilter:
         return f"(\n{self.text}\n)"
 
     def uses_only(self, columns: Collection[str]) -> bool:
-        """Whether the condition certainly depends on nothing but these columns: it compares them with constants."""
+        """Return whether the condition certainly depends on nothing but these columns: it compares them with
+        constants."""
         from sqlglot import exp, parse_one
         from sqlglot.errors import SqlglotError
 

@@ -72,7 +72,7 @@ class KeyType:
 
 
 def integer_range(type_: ClickHouseType) -> range | None:
-    """All values of an integer type; None for other types."""
+    """Return all values of an integer type; None for other types."""
     match = _INTEGER.fullmatch(type_.name)
     if match is None:
         return None
@@ -155,12 +155,12 @@ _Family = tuple[str, Callable[[str], KeyValue], Callable[[Any], str], str]
 
 
 def _cast(type_: ClickHouseType, read: str = "toString({})") -> _Family:
-    """A type whose text ClickHouse parses exactly."""
+    """Return a type whose text ClickHouse parses exactly."""
     return read, str, lambda value: f"CAST({_text_sql(value)} AS {type_})", f"CAST({{}} AS {type_})"
 
 
 def _instant(sql: str) -> _Family:
-    """A time that is stored in UTC, whatever the zone of the column is."""
+    """Return a time that is stored in UTC, whatever the zone of the column is."""
     best_effort = sql.format("toString(parseDateTime64BestEffort({}, 9, 'UTC'))")
     return "toString({}, 'UTC')", str, lambda value: sql.format(_text_sql(value)), best_effort
 

@@ -53,7 +53,7 @@ class PageFeed(Generic[ResultT]):
             thread.start()
 
     def next(self, timeout: float) -> Fetched[ResultT] | None:
-        """The next page; None if it has not arrived within ``timeout`` seconds, or if there are no more: see
+        """Return the next page; None if it has not arrived within ``timeout`` seconds, or if there are no more: see
         `has_ended`."""
         with self._filled:
             self._filled.wait_for(lambda: self._slots or self._exhausted, timeout)
@@ -98,7 +98,7 @@ class PageFeed(Generic[ResultT]):
             slot.done.set()
 
     def _take(self) -> _Slot[ResultT] | None:
-        """The next page, which gets its place in the order; None if there is none."""
+        """Return the next page, which gets its place in the order; None if there is none."""
         with self._planning:
             if self._exhausted or self._closed.is_set():
                 return None

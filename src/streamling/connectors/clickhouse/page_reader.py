@@ -143,7 +143,7 @@ class PageReader:
     # ── requests ────────────────────────────────────────────────────────────────────────────────────────────
 
     def _limits(self) -> str:
-        """Settings of every query. A profile may say that a result is cut off where a limit is exceeded."""
+        """Return settings of every query. A profile may say that a result is cut off where a limit is exceeded."""
         modes = ", ".join(f"{limit}_overflow_mode = 'throw'" for limit in _LIMITS)
         return f" SETTINGS max_execution_time = {self._access.query_timeout:g}, {modes}"
 

@@ -56,16 +56,17 @@ class KeyCounts(Protocol):
     """Questions about the keys of a table. Any of them may raise `QueryTooLarge`."""
 
     def buckets(self, start: int, width: int) -> list[Bucket]:
-        """The rows of `BUCKETS` ranges of ``width`` values of the first key from ``start``; only those with rows."""
+        """Return the rows of `BUCKETS` ranges of ``width`` values of the first key from ``start``; only those with
+        rows."""
 
     def first_key(self, start: Cut) -> int | None:
-        """The first key of the first row after ``start``."""
+        """Return the first key of the first row after ``start``."""
 
     def page_ends(self, start: Cut, end: Cut | None, rows: int) -> list[tuple[KeyValue, ...]]:
-        """The keys of every ``rows``-th row after ``start``, in order: at most `ENDS` of them."""
+        """Return the keys of every ``rows``-th row after ``start``, in order: at most `ENDS` of them."""
 
     def last_row(self, start: Cut, end: Cut | None) -> tuple[tuple[KeyValue, ...], int] | None:
-        """The key of the last row after ``start``, and how many rows there are; None if there is none."""
+        """Return the key of the last row after ``start``, and how many rows there are; None if there is none."""
 
 
 class PagePlan:
@@ -80,7 +81,7 @@ class PagePlan:
         self._first_range = first_range
 
     def pages(self, start: Cut) -> Iterator[Page]:
-        """The pages after ``start``. Those that would be empty are left out."""
+        """Return the pages after ``start``. Those that would be empty are left out."""
         return self._by_rows(start, None) if self._key.integers is None else self._by_ranges(start, self._key.integers)
 
     def parts(self, page: Page) -> Iterator[Page]:
@@ -135,7 +136,7 @@ class PagePlan:
         return last + 1, max(1, min(width * _GROWTH, width * _PAGES_PER_COUNT * limit // total))
 
     def _inside(self, value: int, rows: int) -> Iterator[Page]:
-        """The rows of one value of the first key, which are too many for a page."""
+        """Return the rows of one value of the first key, which are too many for a page."""
         if len(self._key.columns) == 1:  # nothing else distinguishes them
             return iter([Page(From(value), From(value + 1), rows)])
         return self._by_rows(From(value), From(value + 1))

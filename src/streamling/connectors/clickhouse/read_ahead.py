@@ -56,8 +56,8 @@ class ReadAhead:
             self._feed = PageFeed(pages, [self._connect().fetch for _ in range(_CONNECTIONS)], _PAGES_AHEAD)
 
     def next(self, timeout: float) -> Fetched[Any] | None:
-        """The next page; None if it has not arrived in time, or if there are no more. Raises `QueryTooLarge` if it
-        should be divided: start again with smaller pages."""
+        """Return the next page; None if it has not arrived in time, or if there are no more. Raises `QueryTooLarge` if
+        it should be divided: start again with smaller pages."""
         return self._feed.next(timeout)
 
     @property

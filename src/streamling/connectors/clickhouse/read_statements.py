@@ -37,8 +37,8 @@ class ReadStatements:
     # ── rows ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def rows(self, page: Page) -> str:
-        """The rows of a page as FINAL shows them, ordered by the sorting key. A page has all rows of its keys, so FINAL
-        decides between the same rows as it would in the whole table."""
+        """Return the rows of a page as FINAL shows them, ordered by the sorting key. A page has all rows of its keys,
+        so FINAL decides between the same rows as it would in the whole table."""
         conditions = [between(page.start, page.end, self.table.key)]
         if self._filters_afterwards:
             return self._filtered_rows(conditions)
@@ -71,7 +71,7 @@ class ReadStatements:
     # ── keys ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def count(self, start: Cut) -> str:
-        """How many rows come after ``start``, stale ones included."""
+        """Return how many rows come after ``start``, stale ones included."""
         return self._keys("toString(count())", start, None)
 
     def first_key(self, start: Cut) -> str:
@@ -79,7 +79,7 @@ class ReadStatements:
         return f"{self._keys(first.read_sql(), start, None)} ORDER BY {first.sql} LIMIT 1"
 
     def buckets(self, start: int, width: int) -> str:
-        """The rows of ranges of an integer key: number of the range, rows, largest key."""
+        """Return the rows of ranges of an integer key: number of the range, rows, largest key."""
         first, integers = self.table.key.first, self.table.key.integers
         assert integers is not None
         # unsigned arithmetic wraps around, so the distance between two keys is right whatever their signs are
@@ -90,7 +90,7 @@ class ReadStatements:
         return f"{self._keys(columns, From(start), From(start + width * BUCKETS))} GROUP BY {number}"
 
     def page_ends(self, start: Cut, end: Cut | None, rows: int) -> str:
-        """The keys of every ``rows``-th row, as text."""
+        """Return the keys of every ``rows``-th row, as text."""
         columns = self.table.key.columns
         keys, names = [column.sql for column in columns], _names(len(columns))
         ordered = f"{self._keys(_listed(keys), start, end)} ORDER BY {', '.join(keys)} LIMIT {rows * ENDS}"
@@ -102,7 +102,7 @@ class ReadStatements:
         )
 
     def last_row(self, start: Cut, end: Cut | None) -> str:
-        """The key of the last row, and the number of rows."""
+        """Return the key of the last row, and the number of rows."""
         key = self.table.key
         texts = [column.read_sql() for column in key.columns]
         order = ", ".join(f"{column.sql} DESC NULLS FIRST" for column in key.columns)

@@ -42,8 +42,8 @@ _NEVER_NULLABLE: Final = frozenset({"Array", "Tuple", "Map"})
 
 
 def select_columns(table: TableInfo, names: Sequence[str] | None) -> tuple[SelectedColumn, ...]:
-    """The columns with these names, or all of them, with the Arrow types closest to their own. A column ``_gs_op`` of
-    the table is always one of them: it says what happened to the rows."""
+    """Return the columns with these names, or all of them, with the Arrow types closest to their own. A column
+    ``_gs_op`` of the table is always one of them: it says what happened to the rows."""
     chosen = table.own_columns if names is None else names
     types = {name: table.column(name, "columns") for name in chosen}
     if OP_COLUMN in table.columns:
@@ -71,8 +71,8 @@ def _selected(table: TableInfo, name: str, type_: ClickHouseType) -> SelectedCol
 
 
 def align_columns(table: TableInfo, target: pa.Schema) -> tuple[SelectedColumn, ...]:
-    """The columns of ``target``, found by name and converted to its types. ``_gs_op`` is ``i`` if the table has none.
-    The server decides whether it can convert them: see `type_mismatch`."""
+    """Return the columns of ``target``, found by name and converted to its types. ``_gs_op`` is ``i`` if the table has
+    none. The server decides whether it can convert them: see `type_mismatch`."""
     return tuple(_aligned(table, field) for field in target)
 
 
@@ -101,7 +101,7 @@ def type_mismatch(table: TableInfo, field: pa.Field) -> StreamlingError:
 
 
 def _aligned_type(type_: ClickHouseType, target: pa.DataType) -> ClickHouseType | None:
-    """The type that the server has to send to get ``target``; None if there is none."""
+    """Return the type that the server has to send to get ``target``; None if there is none."""
     try:
         arrow, sent = read_type(type_)
     except UnsupportedTypeError:

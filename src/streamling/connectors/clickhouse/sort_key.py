@@ -71,11 +71,11 @@ class SortKey:
         return self.first.type.integers
 
     def position(self, cut: Cut) -> dict[str, Any]:
-        """The value that is stored for ``cut``, which is not the beginning."""
+        """Return the value that is stored for ``cut``, which is not the beginning."""
         return {"sorting_keys": list(self.expressions), "args": list(cut.values)}
 
     def cut(self, stored: Mapping[str, Any]) -> Cut:
-        """The cut of a stored value. Raises `InvalidKeyValue` if it is damaged or belongs to another key."""
+        """Return the cut of a stored value. Raises `InvalidKeyValue` if it is damaged or belongs to another key."""
         keys, values = stored.get("sorting_keys"), stored.get("args")
         if keys != list(self.expressions):
             raise InvalidKeyValue(f"it belongs to the sorting key {_shown(keys)}")

@@ -72,7 +72,7 @@ class Table:
     calendar: Calendar
 
     def replaces_by(self, key: Sequence[str]) -> bool:
-        """Whether the server itself keeps one of several rows of a block that have the same ``key``."""
+        """Return whether the server itself keeps one of several rows of a block that have the same ``key``."""
         return self.engine.endswith("ReplacingMergeTree") and self.sorting_key == frozenset(key)
 
     @property

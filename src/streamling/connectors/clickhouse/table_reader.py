@@ -94,7 +94,7 @@ class TableReader:
     # ── positions ───────────────────────────────────────────────────────────────────────────────────────────
 
     def restore(self) -> Position:
-        """The stored position, checked against the table; empty if there is none or it was stored with another
+        """Return the stored position, checked against the table; empty if there is none or it was stored with another
         `TableQuery.start_at`."""
         stored = self._context.state.get(self._state_key)
         if stored is None:
@@ -127,7 +127,7 @@ class TableReader:
     # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, position: Position) -> SourceBatch | End:
-        """The next batch after ``position``, or `END`."""
+        """Return the next batch after ``position``, or `END`."""
         at = position.get(self._state_key)
         if self._ahead is None or at != self._at:
             self._ahead = self._start_after(at)
@@ -175,7 +175,7 @@ class TableReader:
         return SourceBatch(SparkRead(lambda spark: reader.frame(spark, pages)), self._position(pages[-1].end))
 
     def progress(self) -> Progress | None:
-        """Rows that have been read, of those in the table; None before the first `read`. From any thread."""
+        """Return the rows that have been read, of those in the table; None before the first `read`. From any thread."""
         ahead = self._ahead
         if ahead is None or ahead.total_rows is None:
             return None
@@ -183,7 +183,7 @@ class TableReader:
         return Progress(done, max(done, ahead.total_rows))
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
-        """An error that an executor raised while it read; None for any other error."""
+        """Return an error that an executor raised while it read; None for any other error."""
         return from_executor_error(error, self._context.name)
 
     def close(self) -> None:

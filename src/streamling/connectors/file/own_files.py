@@ -80,7 +80,7 @@ class OwnFiles:
         return stat is not None and (stat.st_dev in self._devices or (stat.st_dev, stat.st_ino) in self._identities)
 
     def nothing_to_read(self, path: str) -> StreamlingError:
-        """The error if `hides_others`: the same for a path that is missing, empty, unreadable or forbidden."""
+        """Return the error if `hides_others`: the same for a path that is missing, empty, unreadable or forbidden."""
         return StreamlingError.user(
             f"there is nothing to read at '{path}': it does not exist, has no data files with content, or pipelines do "
             "not read it",

@@ -187,7 +187,7 @@ class LocalStorage:
         return stream
 
     def real_path(self, path: str) -> str:
-        """The path without links; raises if no pipeline may read the file."""
+        """Return the path without links; raises if no pipeline may read the file."""
         real = os.path.realpath(path)
         self._own_files.check(path, real)
         return real

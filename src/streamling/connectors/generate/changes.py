@@ -56,7 +56,7 @@ class Changes(Options):
         return _PARTS - self._updated_parts - self._deleted_parts
 
     def log(self, draws: Draws) -> ChangeLog:
-        """The kinds of the rows that ``draws`` numbers, and what they change.
+        """Return the kinds of the rows that ``draws`` numbers, and what they change.
 
         Inserts and deletes are spread evenly, so the number of those before any row is a division. Keys are inserted
         and deleted in order: the rows that exist are always those between the two counts.

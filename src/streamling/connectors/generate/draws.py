@@ -28,7 +28,7 @@ class Draws:
         self._calls = 0
 
     def bits(self) -> pa.Array:
-        """64 random bits per row, as uint64."""
+        """Return 64 random bits per row, as uint64."""
         self._calls += 1
         salt = int.from_bytes(blake2b(f"{self._name}:{self._calls}".encode(), digest_size=8).digest(), "little")
         mixed = pc.add(pc.multiply(self.numbers, unsigned(_GAMMA)), unsigned(salt))
@@ -37,16 +37,16 @@ class Draws:
         return _xor_shift(mixed, 31)
 
     def below(self, limit: pa.Array | int) -> pa.Array:
-        """A number from 0 to ``limit`` - 1 per row, as uint64."""
+        """Return a number from 0 to ``limit`` - 1 per row, as uint64."""
         return remainder(self.bits(), unsigned(limit) if isinstance(limit, int) else limit)
 
     def fractions(self) -> pa.Array:
-        """A double from 0 to less than 1 per row."""
+        """Return a double from 0 to less than 1 per row."""
         bits = pc.shift_right(self.bits(), unsigned(64 - _FRACTION_BITS))
         return pc.divide(bits.cast(pa.float64()), pa.scalar(float(1 << _FRACTION_BITS)))
 
     def pick(self, values: pa.Array) -> pa.Array:
-        """One of ``values`` per row."""
+        """Return one of ``values`` per row."""
         return values.take(self.below(len(values)))
 
 
@@ -59,7 +59,7 @@ def remainder(numbers: pa.Array, divisor: pa.Scalar | pa.Array) -> pa.Array:
 
 
 def row_numbers(first: int, count: int) -> pa.Array:
-    """``first``, ``first`` + 1, … as uint64."""
+    """Return ``first``, ``first`` + 1, … as uint64."""
     return pc.add(
         pc.cumulative_sum(pa.repeat(unsigned(1), count)), pa.scalar(first - 1, pa.int64()).cast(_UNSIGNED, safe=False)
     )

@@ -39,10 +39,10 @@ class Generator(Options):
 
     @abstractmethod
     def values(self, draws: Draws) -> pa.Array:
-        """One value per row, of any type that can be cast to that of the column."""
+        """Return one value per row, of any type that can be cast to that of the column."""
 
     def column(self, draws: Draws) -> pa.Array:
-        """The values of the column, nulls included."""
+        """Return the values of the column, nulls included."""
         values = self.values(draws).cast(self.arrow_type)
         if not self.nulls:
             return values

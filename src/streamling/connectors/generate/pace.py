@@ -18,7 +18,7 @@ class Pace:
         self._next_batch = 0.0
 
     def take(self, now: float, most: int) -> int:
-        """How many rows to deliver now, at most ``most``; 0 if it is too early."""
+        """Return how many rows to deliver now, at most ``most``; 0 if it is too early."""
         if self._next_row is None:
             self._next_row = self._next_batch = now
         if now < self._next_batch:
@@ -30,5 +30,5 @@ class Pace:
         return rows
 
     def wait(self, now: float) -> float:
-        """Seconds until the next batch."""
+        """Return the seconds until the next batch."""
         return max(self._next_batch - now, 0.0)

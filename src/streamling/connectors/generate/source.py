@@ -68,7 +68,7 @@ class GenerateSourceOptions(SourceOptions):
                 raise BadValueError(f"names the column '{name}', which {reason}", "remove it", field="changes")
 
     def changing_columns(self) -> frozenset[str]:
-        """The columns that an update changes."""
+        """Return the columns that an update changes."""
         named = self.changes.columns if self.changes is not None else ()
         return frozenset(named or set(self.columns) - set(self.primary_key))
 

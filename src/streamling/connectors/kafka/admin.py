@@ -89,7 +89,7 @@ class KafkaAdmin:
 
     @classmethod
     def shared(cls, shared: SharedResources, spark: SparkSession, settings: Mapping[str, str]) -> KafkaAdmin:
-        """The connection of all users of ``shared`` with equal settings, who release it."""
+        """Return the connection of all users of ``shared`` with equal settings, who release it."""
         gateway: Any = spark.sparkContext._gateway
         return shared.acquire(cls, lambda: cls(spark, settings), gateway, frozenset(settings.items()))
 

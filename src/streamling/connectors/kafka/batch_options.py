@@ -55,7 +55,7 @@ class BatchSize:
         return cls(rows, interval, max(_MIN_MESSAGES_PER_TASK, -(-rows // cores)) if is_split else None)
 
     def reader_options(self) -> dict[str, str]:
-        """Options of Spark's reader."""
+        """Return options of Spark's reader."""
         options = {"kafka.max.poll.records": _MAX_POLL_RECORDS, "kafka.fetch.max.wait.ms": _FETCH_MAX_WAIT_MS}
         if self.rows_per_task is not None:
             options["maxRecordsPerPartition"] = str(self.rows_per_task)
@@ -63,7 +63,7 @@ class BatchSize:
 
 
 def end_offsets(start: Mapping[int, int], ends: Mapping[int, int], rows: int) -> dict[int, int]:
-    """The offsets up to which a batch of at most ``rows`` messages reads partitions that end at ``ends``: each
+    """Return the offsets up to which a batch of at most ``rows`` messages reads partitions that end at ``ends``: each
     partition gets a share in proportion to its backlog, but at least one message."""
     backlog = {partition: max(0, end - start[partition]) for partition, end in ends.items()}
     total = sum(backlog.values())

@@ -52,7 +52,7 @@ class LagMonitor:
     def shared(
         cls, shared: SharedResources, admin: KafkaAdmin, spark: SparkSession, settings: Mapping[str, str]
     ) -> LagMonitor:
-        """The monitor of all users of ``shared`` with equal settings, who release it before the admin."""
+        """Return the monitor of all users of ``shared`` with equal settings, who release it before the admin."""
         return shared.acquire(cls, lambda: cls(admin), spark.sparkContext._gateway, frozenset(settings.items()))
 
     def add(self, reporter: LagReporter) -> None:
@@ -104,7 +104,7 @@ class LagMonitor:
                 watched.is_first = False
 
     def _ends(self, due: Iterable[_Watched], committed: bool) -> Mapping[str, Mapping[int, int]]:
-        """The ends of the partitions that are read up to the last committed message, or up to the last one."""
+        """Return the ends of the partitions that are read up to the last committed message, or up to the last one."""
         needed = [each.reporter for each in due if each.reporter.committed is committed]
         requested = {(reporter.topic, number) for reporter in needed for number in reporter.partitions}
         found: dict[str, dict[int, int]] = {}

@@ -23,7 +23,7 @@ def message_template(spark: SparkSession, *, headers: bool) -> DataFrame:
 
 
 def rows_of(decoded: DataFrame, messages: DataFrame) -> DataFrame:
-    """The plan of ``decoded``, which was made from a `message_template`, over ``messages``."""
+    """Return the plan of ``decoded``, which was made from a `message_template`, over ``messages``."""
     from pyspark.sql import DataFrame
 
     spark = decoded.sparkSession
@@ -31,7 +31,7 @@ def rows_of(decoded: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def arrow_template(spark: SparkSession, schema: pa.Schema) -> DataFrame:
-    """The columns of ``schema`` without rows."""
+    """Return the columns of ``schema`` without rows."""
     from pyspark.sql import DataFrame
 
     from streamling.types.spark import to_spark_schema
@@ -83,12 +83,12 @@ class ArrowPlan:
 
     @classmethod
     def of(cls, frame: DataFrame) -> ArrowPlan | NeedsJob:
-        """The plan of ``frame``, which was made from an `arrow_template`."""
+        """Return the plan of ``frame``, which was made from an `arrow_template`."""
         plan = _local_plan(frame)
         return plan if isinstance(plan, NeedsJob) else cls(plan)
 
     def to_rows(self, batches: Sequence[pa.RecordBatch]) -> LocalRows:
-        """The rows that the plan computes from ``batches``."""
+        """Return the rows that the plan computes from ``batches``."""
         from streamling.types.spark import to_physical
 
         table, data = to_physical(pa.Table.from_batches(batches)), pa.BufferOutputStream()
@@ -110,7 +110,7 @@ class MessagePlan:
 
     @classmethod
     def of(cls, frame: DataFrame, *, headers: bool) -> MessagePlan | NeedsJob:
-        """The plan of ``frame``, which was made from a `message_template`."""
+        """Return the plan of ``frame``, which was made from a `message_template`."""
         plan = _local_plan(frame)
         return plan if isinstance(plan, NeedsJob) else cls(plan, frame, headers=headers)
 

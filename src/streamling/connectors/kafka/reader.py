@@ -78,7 +78,7 @@ class MessageBuffer:
         return Taken(self._subscription, int(count), dict(_pair(text) for text in offsets))
 
     def is_full(self) -> bool:
-        """Whether there may be more messages than the buffer holds."""
+        """Return whether there may be more messages than the buffer holds."""
         return bool(self._subscription.isFull())
 
     def sleep(self, seconds: float) -> None:

@@ -214,7 +214,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         return plan if isinstance(plan, NeedsJob) else None
 
     def _arrow_plan(self, schema: pa.Schema) -> ArrowPlan | NeedsJob:
-        """The plan that encodes rows with these columns."""
+        """Return the plan that encodes rows with these columns."""
         if self._plan_cache is None or not self._plan_cache[0].equals(schema, check_metadata=True):
             from pyspark.sql import SparkSession
 

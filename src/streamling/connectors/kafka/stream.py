@@ -45,7 +45,7 @@ class TopicReader:
     subscribe: Callable[[Mapping[int, int]], MessageBuffer]
 
     def messages(self, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """The messages between two offsets of each partition, as Spark reads them."""
+        """Return the messages between two offsets of each partition, as Spark reads them."""
         read = {partition: offset for partition, offset in start.items() if offset < end[partition]}
         messages = self.spark.options(
             assign=json.dumps({self.offsets.topic: sorted(read)}),
@@ -130,14 +130,14 @@ class KafkaStream(Stream):
         return self._batch(end_offsets(self.offsets, ends, rows))
 
     def _time_left(self) -> float:
-        """Seconds that a batch waits for more messages."""
+        """Return the seconds that a batch waits for more messages."""
         interval = self._reader.size.interval
         if interval is None or self._last_batch is None:
             return 0.0
         return max(0.0, self._last_batch + interval - time.monotonic())
 
     def _batch(self, after: Mapping[int, int], taken: Taken | None = None) -> StreamBatch:
-        """A batch up to ``after``; ``taken`` are its messages if it is a small one."""
+        """Return a batch up to ``after``; ``taken`` are its messages if it is a small one."""
         before, reader = self.offsets, self._reader
         self._batch_start, self.offsets, self._last_batch = before, after, time.monotonic()
         self._current = reader.offsets.position(after, self._current)
@@ -148,11 +148,11 @@ class KafkaStream(Stream):
         return StreamBatch(rows, self._current, count, None if taken is None else taken.messages)
 
     def last_messages(self) -> DataFrame:
-        """The messages of the last batch, as Spark reads them."""
+        """Return the messages of the last batch, as Spark reads them."""
         return self._reader.messages(self._batch_start, self.offsets)
 
     def _filled_buffer(self) -> MessageBuffer:
-        """The buffer with the messages that follow the last batch."""
+        """Return the buffer with the messages that follow the last batch."""
         if self._buffer is None:
             buffer = self._reader.subscribe(self.offsets)
             with self._lock:

@@ -59,7 +59,7 @@ class DynamicTableLayout:
                 )
 
     def format_sql(self, statement: str) -> sql.Composed:
-        """``statement`` with ``{table}``, ``{column}``, ``{time}``, ``{schema}`` and ``{index}`` filled in."""
+        """Return ``statement`` with ``{table}``, ``{column}``, ``{time}``, ``{schema}`` and ``{index}`` filled in."""
         from psycopg import sql
 
         time_column = self.time_column or _TIME_COLUMN
@@ -82,7 +82,7 @@ def index_name(table: str, time_column: str) -> str:
 
 
 def exists(connection: psycopg.Connection, layout: DynamicTableLayout) -> bool:
-    """Whether the table exists."""
+    """Return whether the table exists."""
     return bool(_columns(connection, layout))
 
 
@@ -149,7 +149,7 @@ def _create(connection: psycopg.Connection, layout: DynamicTableLayout) -> None:
 
 
 def _fnv1a(data: bytes) -> int:
-    """64-bit FNV-1a."""
+    """Return 64-bit FNV-1a."""
     value = 0xCBF29CE484222325
     for byte in data:
         value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF

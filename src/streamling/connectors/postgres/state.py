@@ -329,7 +329,7 @@ class PostgresStateStore(StateStore[PostgresStateSettings]):
         )
 
     def _ownership(self) -> PostgresOwnership:
-        """The exclusive lock, not acquired yet."""
+        """Return the exclusive lock, not acquired yet."""
         connections = _connections(self.shared, self._server, self._timeout)
         release = partial(self.shared.release, connections)
         return _ownership(connections, self.settings, self.application_id, exclusive=True, on_close=release)

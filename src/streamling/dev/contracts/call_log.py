@@ -67,7 +67,7 @@ class CallLog:
         self._gates: dict[str, threading.Event] = {}
 
     def of(self, *methods: str) -> list[Call]:
-        """Successful calls of these methods."""
+        """Return successful calls of these methods."""
         with self._lock:
             return [call for call in self.calls if call.method in methods and not call.failed]
 
@@ -75,7 +75,7 @@ class CallLog:
         return len(self.of(*methods))
 
     def instances(self) -> list[list[Call]]:
-        """The calls of each instance separately."""
+        """Return the calls of each instance separately."""
         with self._lock:
             by_instance: dict[int, list[Call]] = {}
             for call in self.calls:
@@ -131,7 +131,7 @@ class CallLog:
 
 
 def record_calls(operator: T, call_log: CallLog) -> T:
-    """``operator`` with every call of the engine recorded in ``call_log``."""
+    """Return ``operator`` with every call of the engine recorded in ``call_log``."""
     # the default marker of a sink calls flush, which is recorded
     flushes = getattr(operator, "marker", None) is Sink.marker
     methods = [name for name in METHODS if hasattr(operator, name) and not (name == "marker" and flushes)]

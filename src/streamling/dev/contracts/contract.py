@@ -28,21 +28,22 @@ class OperatorContract:
     session: Any = None
 
     def options(self) -> Mapping[str, Any]:
-        """The node's fields as in the pipeline file, without ``type`` and ``from``."""
+        """Return the node's fields as in the pipeline file, without ``type`` and ``from``."""
         return {}
 
     def external_state(self) -> object:
-        """The state of external systems in comparable form: files, tables. Describing a node must not change it."""
+        """Return the state of external systems in comparable form: files, tables. Describing a node must not change
+        it."""
         return None
 
     def harness(self) -> PipelineHarness:
-        """A fresh state for successive runs of the operator."""
+        """Return a fresh state for successive runs of the operator."""
         return PipelineHarness(self.operator, self.options(), session=self.session)
 
     # ── tests of every kind ──────────────────────────────────────────────────────────────────────────────────
 
     def input_batches(self) -> Sequence[pa.RecordBatch]:
-        """The batches of the operator's input; empty for a source."""
+        """Return the batches of the operator's input; empty for a source."""
         return ()
 
     def test_a_dry_run_changes_nothing(self) -> None:
@@ -111,31 +112,31 @@ class OperatorContract:
 
 
 def sample_rows(first: int = 0, count: int = 5) -> pa.RecordBatch:
-    """Rows for operators that accept any columns: ``id``, ``name``, ``_gs_op``."""
+    """Return rows for operators that accept any columns: ``id``, ``name``, ``_gs_op``."""
     ids = range(first, first + count)
     columns = [pa.array(ids, pa.int64()), pa.array([f"n{id}" for id in ids]), pa.array(["i"] * count)]
     return pa.record_batch(columns, schema=_DEFAULT_SCHEMA)
 
 
 def with_operation(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows as they arrive: a row without an operation is an insert."""
+    """Return the rows as they arrive: a row without an operation is an insert."""
     return [{**row, OP_COLUMN: row.get(OP_COLUMN, "i")} for row in rows]
 
 
 def add_operation(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch as the engine passes it on: rows without an operation are inserts."""
+    """Return the batch as the engine passes it on: rows without an operation are inserts."""
     if OP_COLUMN in batch.schema.names:
         return batch
     return batch.append_column(pa.field(OP_COLUMN, pa.string()), pa.array(["i"] * batch.num_rows, pa.string()))
 
 
 def have_same_columns(found: pa.Schema, declared: pa.Schema) -> bool:
-    """Whether names and types are equal; nullability is ignored."""
+    """Return whether names and types are equal; nullability is ignored."""
     return list(found.names) == list(declared.names) and list(found.types) == list(declared.types)
 
 
 def describe_difference(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> str:
-    """A short description of the difference between the rows; empty if they are equal and in order."""
+    """Return a short description of the difference between the rows; empty if they are equal and in order."""
     lost, extra = missing(expected, found), missing(found, expected)
     lines = [f"{len(found)} rows arrived, {len(expected)} were expected"]
     for what, rows in (("missing", lost), ("not expected", extra)):
@@ -152,7 +153,7 @@ def describe_difference(expected: Sequence[Mapping[str, Any]], found: Sequence[M
 
 
 def missing(expected: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows of ``expected`` that are missing in ``found``, counting duplicates."""
+    """Return the rows of ``expected`` that are missing in ``found``, counting duplicates."""
     left = [repr(sorted(row.items())) for row in found]
     lost = []
     for row in expected:

@@ -17,7 +17,7 @@ from streamling.plugins.operators import Operator
 def run_on_executor(
     harness: PipelineHarness, operator: type[Operator[Any]], batches: list[pa.RecordBatch]
 ) -> list[pa.RecordBatch]:
-    """The result of a partition of ``batches`` there; ``operator`` is the class as its author wrote it."""
+    """Return the result of a partition of ``batches`` there; ``operator`` is the class as its author wrote it."""
     from pyspark import cloudpickle
 
     run = harness.prepare(batches)

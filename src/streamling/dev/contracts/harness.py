@@ -90,7 +90,8 @@ class PipelineHarness:
         return registry
 
     def pipeline(self, registry: Registry, **more: Any) -> Pipeline:
-        """The node under test, with a source of the input above it and a recording sink below it if it takes them."""
+        """Return the node under test, with a source of the input above it and a recording sink below it if it takes
+        them."""
         node = {"type": TYPE, **self.options, **more}
         sections: dict[str, dict[str, Any]] = {"sources": {}, "transforms": {}, "sinks": {}}
         if self.kind is NodeKind.SOURCE:
@@ -105,7 +106,7 @@ class PipelineHarness:
     # ── running ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def prepare(self, batches: Sequence[pa.RecordBatch] = (), *, interval: float = 0.05, **more: Any) -> PipelineRun:
-        """An analysed run that is not started, as with ``--dry-run``."""
+        """Return an analysed run that is not started, as with ``--dry-run``."""
         registry = self.registry(batches)
         config = AppConfig.model_validate({**self.config, "checkpoint_interval_sec": interval})
         run = PipelineRun(self.pipeline(registry, **more), config=config, registry=registry, state=self.state)
@@ -188,7 +189,7 @@ def eventually(condition: Callable[[], object], what: str) -> None:
 
 
 def wait_until_settled(value: Callable[[], int], seconds: float = 0.5) -> int:
-    """``value`` when it has not changed for a while."""
+    """Return ``value`` when it has not changed for a while."""
     last, since = value(), time.monotonic()
     while time.monotonic() - since < seconds:
         time.sleep(0.02)

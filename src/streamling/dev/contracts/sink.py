@@ -33,15 +33,16 @@ class SinkContract(OperatorContract):
     """
 
     def durable(self) -> Sequence[Mapping[str, Any]] | None:
-        """Rows that would survive a crash now, read independently of the sink. None if the sink keeps nothing."""
+        """Return the rows that would survive a crash now, read independently of the sink. None if the sink keeps
+        nothing."""
         raise NotImplementedError("implement `durable`: the rows that survive a crash, read independently of the sink")
 
     def expected(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-        """``rows`` as they appear in `durable`; unchanged by default."""
+        """Return ``rows`` as they appear in `durable`; unchanged by default."""
         return rows
 
     def input_batches(self) -> list[pa.RecordBatch]:
-        """Batches for the sink, with empty ones in between."""
+        """Return batches for the sink, with empty ones in between."""
         batches = [sample_rows(first, 5) for first in range(0, 40, 5)]
         return [part for batch in batches for part in (batch, batch.slice(0, 0))]
 

@@ -42,7 +42,7 @@ class SourceContract(OperatorContract):
     """
 
     def expected(self) -> Sequence[Mapping[str, Any]]:
-        """The rows that the source emits, in order."""
+        """Return the rows that the source emits, in order."""
         raise NotImplementedError("implement `expected`: the rows that the source emits")
 
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ class SourceContract(OperatorContract):
         return strange or (len(arrived) >= len(rows) and not missing(rows, arrived))
 
     def _is_idle(self, harness: PipelineHarness) -> bool:
-        """Whether the source of this run had nothing to read at its last call."""
+        """Return whether the source of this run had nothing to read at its last call."""
         assert harness.run is not None
         current = harness.run._sources[NAME]
         answers = [call.result for call in harness.call_log.of("read") if call.operator is current]
@@ -195,8 +195,8 @@ class SourceContract(OperatorContract):
         return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
     def _read_through(self, position: Position, count: int) -> list[tuple[Position, pa.Table]]:
-        """What a new instance reads that finds ``position`` in the state backend: batches, each with the position
-        before it. As in the engine, the rows of a batch are valid only until the next call."""
+        """Return what a new instance reads that finds ``position`` in the state backend: batches, each with the
+        position before it. As in the engine, the rows of a batch are valid only until the next call."""
         harness = self.harness()
         harness.state.put_many(position)
         source = harness.prepare()._sources[NAME]
@@ -238,7 +238,7 @@ class _Quiet:
 
 
 def _read(source: Source[Any], count: int, table: Any) -> Iterator[tuple[Position, pa.Table]]:
-    """Batches until the end, or until ``count`` rows were read and the source is idle."""
+    """Yield batches until the end, or until ``count`` rows were read and the source is idle."""
     rows, position = 0, source.restore()
     for _ in range(10_000):
         step = source.read(position)

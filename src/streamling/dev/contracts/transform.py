@@ -29,11 +29,11 @@ class TransformContract(OperatorContract):
     """Derive, set ``operator``, implement ``input`` and ``expected`` (and ``options``)."""
 
     def input(self) -> pa.RecordBatch:
-        """Rows for the transform, a dozen or more."""
+        """Return the rows for the transform, a dozen or more."""
         return sample_rows(count=20)
 
     def expected(self) -> Sequence[Mapping[str, Any]]:
-        """The result of the transform for `input`, in order."""
+        """Return the result of the transform for `input`, in order."""
         raise NotImplementedError("implement `expected`: the rows that the transform returns for `input`")
 
     def input_batches(self) -> list[pa.RecordBatch]:
@@ -153,7 +153,7 @@ class TransformContract(OperatorContract):
 
 
 def _at_once(harness: PipelineHarness) -> int:
-    """Batches that a transform may process concurrently besides the current one."""
+    """Return batches that a transform may process concurrently besides the current one."""
     return max(
         (call.result.max_in_flight for call in harness.call_log.of("process") if isinstance(call.result, AsyncCalls)),
         default=0,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def parse_instant(text: str) -> datetime:
-    """A time in UTC; without a zone it is UTC. Raises ValueError."""
+    """Return a time in UTC; without a zone it is UTC. Raises ValueError."""
     found = datetime.fromisoformat(text)
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 

@@ -33,7 +33,7 @@ class Collected:
             self._batches.setdefault(node, []).append(batch)
 
     def table(self, node: str) -> pa.Table | None:
-        """The rows of a sink; None if it has not been created."""
+        """Return the rows of a sink; None if it has not been created."""
         with self._lock:
             schema, batches = self._schemas.get(node), list(self._batches.get(node, ()))
         if schema is None:
@@ -69,6 +69,6 @@ class CollectingSink(Sink[Any]):
 
 
 def collecting_sink(replaced: type[Operator[Any]], collected: Collected) -> type[CollectingSink]:
-    """The class that replaces ``replaced`` in one case."""
+    """Return the class that replaces ``replaced`` in one case."""
     members = {"Options": replaced.Options, "replaced": replaced, "collected": collected}
     return type("CollectingSink", (CollectingSink,), members)

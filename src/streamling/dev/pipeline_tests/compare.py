@@ -32,7 +32,7 @@ class Difference:
 
 
 def compare_case(case: LoadedCase, pipeline: Pipeline, substitutes: Substitutes) -> list[Difference]:
-    """All differences of a case that has ended as expected."""
+    """Return all differences of a case that has ended as expected."""
     found: list[Difference] = []
     for name, expectation in case.case.expect.items():
         table = substitutes.rows(pipeline, name)
@@ -55,7 +55,7 @@ def compare_case(case: LoadedCase, pipeline: Pipeline, substitutes: Substitutes)
 
 
 def compare_rows(expectation: Expectation, table: pa.Table) -> list[str]:
-    """The lines of the difference; none if the rows are as expected."""
+    """Return the lines of the difference; none if the rows are as expected."""
     exact = expectation.columns == "exact"
     expected = [normalized(_with_kind(row, exact), table.schema) for row in expectation.rows]
     actual = plain_rows(table)
@@ -96,7 +96,7 @@ def _counts(name: str, actual: Row) -> bool:
 
 
 def _in_any_order(expected: Sequence[Row], actual: Sequence[Row], exact: bool) -> list[Pair]:
-    """Rows that differ, each with the row that is most similar."""
+    """Return the rows that differ, each with the row that is most similar."""
     left = list(actual)
     missing = []
     for row in expected:
@@ -114,7 +114,7 @@ def _in_any_order(expected: Sequence[Row], actual: Sequence[Row], exact: bool) -
 
 
 def _in_order(expected: Sequence[Row], actual: Sequence[Row], exact: bool) -> list[Pair]:
-    """Rows that differ, aligned with those that do not."""
+    """Return the rows that differ, aligned with those that do not."""
     # rows that match get the same number
     numbers = [next((n for n, row in enumerate(expected) if _matches(row, other, exact)), -1) for other in actual]
     first = [next(n for n, row in enumerate(expected) if row == one) for one in expected]

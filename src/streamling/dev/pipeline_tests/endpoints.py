@@ -35,7 +35,7 @@ class LocalEndpoint:
         self.unanswered: list[Row] = []
 
     def handle(self, body: bytes) -> tuple[int, bytes]:
-        """The status and the body of the response."""
+        """Return the status and the body of the response."""
         value = parse_json(body)
         with self._lock:
             self.requests.append(value)
@@ -59,7 +59,7 @@ class LocalEndpoint:
 
 
 def _data(sent: Any) -> Row:
-    """The columns of a row in either payload version."""
+    """Return the columns of a row in either payload version."""
     if isinstance(sent, dict) and sent.keys() == {"metadata", "data"}:
         return _data(sent["data"])
     return sent if isinstance(sent, dict) else {}
@@ -77,7 +77,7 @@ def _response(sent: Any, answer: HttpAnswer) -> list[Any]:
 
 
 def contains(found: Any, expected: Any) -> bool:
-    """Whether ``found`` has everything that ``expected`` mentions; numbers may be written as text."""
+    """Return whether ``found`` has everything that ``expected`` mentions; numbers may be written as text."""
     if isinstance(expected, dict):
         return isinstance(found, dict) and all(k in found and contains(found[k], v) for k, v in expected.items())
     if isinstance(expected, list):

@@ -30,7 +30,7 @@ class LoadedFile:
         return self.path.parent / self.content.pipeline
 
     def location(self, *path: str | int) -> Location:
-        """Where an entry of the file is."""
+        """Return where an entry of the file is."""
         return self.document.entry_location(path).key
 
     def cases(self) -> Iterator[LoadedCase]:
@@ -68,7 +68,7 @@ class LoadedCase:
 
 
 def find_files(paths: Sequence[Path]) -> list[Path]:
-    """The test files among ``paths`` and in folders below them, each once."""
+    """Return the test files among ``paths`` and in folders below them, each once."""
     found = [file for path in paths for file in ([path] if not path.is_dir() else _inside(path))]
     return list(dict.fromkeys(found))
 

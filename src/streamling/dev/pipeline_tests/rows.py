@@ -21,7 +21,7 @@ _KINDS = ("i", "u", "d")
 
 
 def declared_schema(columns: Mapping[str, str]) -> pa.Schema:
-    """The columns of a `schema` map, and the row kind."""
+    """Return the columns of a `schema` map, and the row kind."""
     return with_kind(pa.schema([pa.field(name, parse_type(kind)) for name, kind in columns.items()]))
 
 
@@ -32,7 +32,7 @@ def with_kind(schema: pa.Schema) -> pa.Schema:
 
 
 def inferred_schema(rows: Sequence[Row]) -> pa.Schema:
-    """The columns of ``rows`` with the types of their values."""
+    """Return the columns of ``rows`` with the types of their values."""
     names = list(dict.fromkeys(name for row in rows for name in row if name != OP_COLUMN))
     fields = []
     for name in names:
@@ -47,7 +47,7 @@ def inferred_schema(rows: Sequence[Row]) -> pa.Schema:
 
 
 def arrow_rows(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
-    """``rows`` with the columns of ``schema``; a column that a row does not have is null."""
+    """Return ``rows`` with the columns of ``schema``; a column that a row does not have is null."""
     for number, row in enumerate(rows, start=1):
         for name in row:
             if name not in schema.names:
@@ -78,13 +78,13 @@ def _column(rows: Sequence[Row], field: pa.Field) -> pa.Array:
 
 
 def plain_rows(table: pa.Table) -> list[Row]:
-    """The rows of ``table`` as JSON values, as a print sink shows them."""
+    """Return the rows of ``table`` as JSON values, as a print sink shows them."""
     return [parse_json(text) for batch in table.to_batches() for text in json_rows(batch)]
 
 
 def normalized(row: Row, schema: pa.Schema) -> Row:
-    """An expected row with its values as `plain_rows` returns them: `2024-07-01` and `2024-07-01T00:00:00` are the same
-    timestamp. A value that the column cannot hold stays as it is."""
+    """Return an expected row with its values as `plain_rows` returns them: `2024-07-01` and `2024-07-01T00:00:00` are
+    the same timestamp. A value that the column cannot hold stays as it is."""
     return {
         name: _normalized(value, schema.field(name)) if name in schema.names else value for name, value in row.items()
     }

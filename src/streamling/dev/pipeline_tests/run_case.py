@@ -89,7 +89,7 @@ class CaseReader:
         self._read: dict[tuple[object, ...], tuple[Launcher, Pipeline]] = {}
 
     def read(self, case: LoadedCase) -> tuple[Launcher, Pipeline]:
-        """The configuration of ``case``, with its environment alone, and its pipeline."""
+        """Return the configuration of ``case``, with its environment alone, and its pipeline."""
         file, timeout = case.file, case.case.timeout
         secrets = {f"STREAMLING__SECRETS__{name.upper()}": value for name, value in case.secrets.items()}
         env = {**_ADDRESSES, **case.env, **secrets}
@@ -125,7 +125,7 @@ def _run(launcher: Launcher, pipeline: Pipeline, substitutes: Substitutes, sessi
 
 
 def _unexpected(error: StreamlingError | None, case: LoadedCase, result: CaseResult) -> StreamlingError | None:
-    """The error that the case does not expect; one that it expects but that did not occur is a difference."""
+    """Return the error that the case does not expect; one that it expects but that did not occur is a difference."""
     expected = case.case.error
     if expected is None:
         return error

@@ -24,7 +24,7 @@ def parse_selection(expression: str) -> Matches:
 
 
 def _tokens(expression: str) -> list[tuple[str, str]]:
-    """Kind and text of each token: ``op`` for operators and parentheses, ``word`` for the rest."""
+    """Return kind and text of each token: ``op`` for operators and parentheses, ``word`` for the rest."""
     tokens, place = [], 0
     while expression[place:].strip():
         found = _TOKEN.match(expression, place)

@@ -89,13 +89,13 @@ class CaseSource(Source[Any]):
         )
 
     def _generated_columns(self) -> pa.Schema:
-        """The columns of a generate source; rows of the test file need not have all of them."""
+        """Return the columns of a generate source; rows of the test file need not have all of them."""
         columns = self.replaced(self.context).schema()
         return with_kind(pa.schema([each if each.name == OP_COLUMN else each.with_nullable(True) for each in columns]))
 
     def _file_columns(self) -> pa.Schema:
-        """The columns of the files, whose path is relative to the working directory or to the pipeline file; without
-        files, those of the rows."""
+        """Return the columns of the files, whose path is relative to the working directory or to the pipeline file;
+        without files, those of the rows."""
         for path in (self.options.path, str(self.folder / self.options.path)):
             try:
                 options = self.options.model_copy(update={"path": path})
@@ -128,7 +128,7 @@ class CaseSource(Source[Any]):
 
 
 def case_source(replaced: type[AnySource[Any]], case: LoadedCase) -> type[CaseSource]:
-    """The class that replaces ``replaced`` in one case."""
+    """Return the class that replaces ``replaced`` in one case."""
     members = {
         "Options": replaced.Options,
         "replaced": replaced,

@@ -44,7 +44,7 @@ class Substitutes:
     fixed_sessions: list[SparkSession] = field(default_factory=list)
 
     def operator(self, type_: OperatorType) -> type[Operator[Any]]:
-        """The class that runs nodes of ``type_``."""
+        """Return the class that runs nodes of ``type_``."""
         found = type_.operator
         if issubclass(found, AnySource):
             return case_source(found, self.case)
@@ -60,7 +60,8 @@ class Substitutes:
         return found
 
     def pipeline(self, pipeline: Pipeline, server: Endpoints) -> Pipeline:
-        """``pipeline`` with local endpoints and tables, and with a sink for each node whose rows are expected."""
+        """Return ``pipeline`` with local endpoints and tables, and with a sink for each node whose rows are
+        expected."""
         nodes = [self._node(node, server) for node in pipeline]
         wanted = [name for name in self.case.case.expect if pipeline[name].kind.has_output]
         return replace(pipeline, nodes=(*nodes, *(_tap(name) for name in wanted)))
@@ -77,7 +78,7 @@ class Substitutes:
         return node
 
     def rows(self, pipeline: Pipeline, node: str) -> pa.Table | None:
-        """What ``node`` has emitted, or received if it is a sink."""
+        """Return what ``node`` has emitted, or received if it is a sink."""
         return self.collected.table(_tap_name(node) if pipeline[node].kind.has_output else node)
 
 

@@ -56,7 +56,7 @@ def _rows(result: CaseResult, node: str, expected: Expectation | None) -> list[R
 
 
 def _with_rows(text: str, case: str, node: str, rows: Sequence[Row]) -> str:
-    """``text`` with other rows below ``cases.<case>.expect.<node>``."""
+    """Return ``text`` with other rows below ``cases.<case>.expect.<node>``."""
     parent = _mapping(text, ("cases", case, "expect"))
     key, value = _entry(parent, node)
     if isinstance(value, yaml.MappingNode):
@@ -72,7 +72,7 @@ def _with_rows(text: str, case: str, node: str, rows: Sequence[Row]) -> str:
 
 
 def _with_expect(text: str, case: str, recorded: dict[str, list[Row]]) -> str:
-    """``text`` with a new ``expect`` at the end of the case."""
+    """Return ``text`` with a new ``expect`` at the end of the case."""
     node = _mapping(text, ("cases", case))
     if node.flow_style:
         raise StreamlingError.user(
@@ -96,7 +96,7 @@ def _block(rows: Sequence[Row], indent: int) -> str:
 
 
 def _indent(key: yaml.Node, value: yaml.Node) -> int:
-    """The column of the dashes."""
+    """Return the column of the dashes."""
     is_block = isinstance(value, yaml.SequenceNode) and not value.flow_style
     return int(value.start_mark.column if is_block else key.start_mark.column + 2)
 
@@ -119,7 +119,8 @@ def _entry(mapping: yaml.MappingNode, name: str) -> tuple[yaml.Node, yaml.Node]:
 
 
 def _end(node: yaml.Node) -> int:
-    """Where the text of ``node`` ends; PyYAML's mark of a block is after the comments and empty lines that follow."""
+    """Return where the text of ``node`` ends; PyYAML's mark of a block is after the comments and empty lines that
+    follow."""
     if isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
         return _end(last[1] if isinstance(last, tuple) else last)

@@ -19,12 +19,12 @@ _TYPES = {"string": "text", "boolean": "true | false", "null": "null"}
 
 
 def with_node_types(page: str, registry: Registry) -> str:
-    """``page`` with its list of node types regenerated."""
+    """Return ``page`` with its list of node types regenerated."""
     return _MARK.sub(lambda mark: f"{mark[1]}{node_types(registry)}{mark[2]}", page)
 
 
 def node_types(registry: Registry) -> str:
-    """Every node type with its fields, as a fenced block."""
+    """Return every node type with its fields, as a fenced block."""
     types = [found for kind in NodeKind for id in registry.ids(kind) if (found := registry.get(kind, id))]
     blocks = ["\n".join(_node_type(found.kind, found.id, found.options.model_json_schema())) for found in types]
     return "```text\n" + "\n\n".join(blocks) + "\n```\n"
@@ -49,7 +49,7 @@ def _default(field: Field) -> str:
 
 
 def _type(field: Field, root: Field) -> str:
-    """A JSON Schema type on one line."""
+    """Return a JSON Schema type on one line."""
     field = dereference(field, root)
     if (parts := alternatives(field)) is not None:
         return " | ".join(dict.fromkeys(_type(part, root) for part in parts))

@@ -56,7 +56,7 @@ STREAMLING__STATE_BACKEND__POSTGRES__PASSWORD=… streamling run pipeline.yaml
 
 
 def configuration_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     groups: dict[str, list[Setting]] = {}
     for setting in settings(AppConfig):
         groups.setdefault(_title(setting), []).append(setting)

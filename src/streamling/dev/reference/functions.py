@@ -34,7 +34,7 @@ name, the function on this page is used. Generated from the declarations in `src
 
 
 def functions_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     lines = [_INTRO, *_summary(), ""]
     for name, title in FAMILIES.items():
         lines += [f"## {title}", "", _HEAD, "|---|---|---|---|---|"]
@@ -47,14 +47,14 @@ def functions_page() -> str:
 
 
 def speed(function: Function) -> str:
-    """Where its examples run: JVM, Arrow, or either."""
+    """Return where its examples run: JVM, Arrow, or either."""
     plans = [Statement(f"SELECT {example} FROM t").compile({"t": []}).plan for example in function.examples.split("\n")]
     found = {"Arrow" if any(KERNEL_PREFIX in text for text in sql_expressions(plan)) else "JVM" for plan in plans}
     return ", ".join(sorted(found, reverse=True))
 
 
 def verdicts() -> dict[str, str]:
-    """Every name of DataFusion: ``equal``, ``differs`` or ``refused``."""
+    """Return every name of DataFusion: ``equal``, ``differs`` or ``refused``."""
     found = dict.fromkeys(NAMES, "refused")
     for function in functions():
         verdict = "differs" if function.differs else "equal"

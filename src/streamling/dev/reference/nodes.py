@@ -20,7 +20,7 @@ _TYPES = {"string": "text", "integer": "whole number", "number": "number", "bool
 
 
 def with_field_tables(page: str, registry: Registry) -> str:
-    """``page`` with its tables regenerated."""
+    """Return ``page`` with its tables regenerated."""
     page = _MARK.sub(lambda mark: f"{mark[1]}{field_table(registry, mark[2], mark[3])}{mark[4]}", page)
     return _VARIANTS_MARK.sub(
         lambda mark: f"{mark[1]}{variant_table(registry, mark[2], mark[3], mark[4])}{mark[5]}", page
@@ -28,7 +28,7 @@ def with_field_tables(page: str, registry: Registry) -> str:
 
 
 def field_table(registry: Registry, kind: str, id: str) -> str:
-    """The fields of a node type as a Markdown table."""
+    """Return the fields of a node type as a Markdown table."""
     schema = _schema(registry, kind, id)
     required = schema.get("required", [])
     rows = [
@@ -40,7 +40,8 @@ def field_table(registry: Registry, kind: str, id: str) -> str:
 
 
 def variant_table(registry: Registry, kind: str, id: str, field: str) -> str:
-    """The mappings that a field may have as a Markdown table: what distinguishes them, what they mean, their fields."""
+    """Return the mappings that a field may have as a Markdown table: what distinguishes them, what they mean, their
+    fields."""
     schema = _schema(registry, kind, id)
     union = _variants(schema["properties"][field], schema)
     tag = union["discriminator"]["propertyName"]
@@ -57,7 +58,7 @@ def variant_table(registry: Registry, kind: str, id: str, field: str) -> str:
 
 
 def _described(model: Field, names: set[str], root: Field) -> str:
-    """The fields ``names`` of ``model``, one per line of a table cell."""
+    """Return the fields ``names`` of ``model``, one per line of a table cell."""
     lines = []
     for name, field in model["properties"].items():
         if name in names:
@@ -68,7 +69,7 @@ def _described(model: Field, names: set[str], root: Field) -> str:
 
 
 def _variants(field: Field, root: Field) -> Field:
-    """The union of mappings that a field, an entry of a map, or one of several forms of it may be."""
+    """Return the union of mappings that a field, an entry of a map, or one of several forms of it may be."""
     field = dereference(field, root)
     if "discriminator" in field:
         return field
@@ -98,7 +99,7 @@ def _default(field: Field) -> str:
 
 
 def _type(field: Field, root: Field) -> str:
-    """A JSON Schema type in words."""
+    """Return a JSON Schema type in words."""
     field = dereference(field, root)
     if "discriminator" in field:
         tags = ", ".join(f"`{tag}`" for tag in field["discriminator"]["mapping"])
@@ -129,14 +130,14 @@ Field = Mapping[str, Any]
 
 
 def dereference(field: Field, root: Field) -> Field:
-    """``field`` itself, or the definition in ``root`` that it refers to."""
+    """Return ``field`` itself, or the definition in ``root`` that it refers to."""
     while "$ref" in field:
         field = root["$defs"][field["$ref"].rsplit("/", 1)[-1]]
     return field
 
 
 def alternatives(field: Field) -> Sequence[Field] | None:
-    """The schemas of which a value matches one, without null; None if ``field`` has a single one."""
+    """Return the schemas of which a value matches one, without null; None if ``field`` has a single one."""
     for several in ("anyOf", "oneOf"):
         if several in field:
             return [part for part in field[several] if part.get("type") != "null"]
@@ -144,14 +145,14 @@ def alternatives(field: Field) -> Sequence[Field] | None:
 
 
 def literals(field: Field) -> Sequence[Any] | None:
-    """The only values that are allowed; None if ``field`` does not list them."""
+    """Return the only values that are allowed; None if ``field`` does not list them."""
     if "const" in field:
         return [field["const"]]
     return field.get("enum")
 
 
 def default_text(field: Field) -> str | None:
-    """The default as it is written in a file; None if there is none, or an empty one."""
+    """Return the default as it is written in a file; None if there is none, or an empty one."""
     value = field.get("default")
     if value is None or value in ({}, []):
         return None
@@ -159,6 +160,6 @@ def default_text(field: Field) -> str | None:
 
 
 def bounds_text(field: Field) -> str:
-    """The least and the greatest number, with a space before each."""
+    """Return the least and the greatest number, with a space before each."""
     low, high = field.get("minimum"), field.get("maximum")
     return (f" ≥ {low}" if low is not None else "") + (f" ≤ {high}" if high is not None else "")

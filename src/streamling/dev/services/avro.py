@@ -26,12 +26,12 @@ class SchemaRegistry:
         self._schemas: dict[int, Any] = {}
 
     def register(self, subject: str, schema: Any) -> int:
-        """The id of ``schema`` under ``subject``, new or existing."""
+        """Return the id of ``schema`` under ``subject``, new or existing."""
         answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions", {"schema": json.dumps(schema)})
         return int(answer["id"])
 
     def schema(self, id: int) -> Any:
-        """The schema with this id, parsed by fastavro."""
+        """Return the schema with this id, parsed by fastavro."""
         if id not in self._schemas:
             from fastavro import parse_schema
 
@@ -71,7 +71,7 @@ class AvroEncoder:
         return out.getvalue()
 
     def _value(self, value: Any, schema: Any, path: str) -> Any:
-        """``value`` as fastavro expects it for ``schema``: JSON has no decimals, bytes, dates and times."""
+        """Return ``value`` as fastavro expects it for ``schema``: JSON has no decimals, bytes, dates and times."""
         if isinstance(schema, list):
             return self._of_union(value, schema, path)
         if isinstance(schema, str):
@@ -130,7 +130,7 @@ class _InvalidValue(ValueError):
 
 
 def decode(registry: SchemaRegistry, value: bytes) -> Any:
-    """The row in a framed Avro ``value``."""
+    """Return the row in a framed Avro ``value``."""
     from fastavro import schemaless_reader
 
     schema = registry.schema(int.from_bytes(value[1:5], "big"))
@@ -138,12 +138,12 @@ def decode(registry: SchemaRegistry, value: bytes) -> Any:
 
 
 def is_framed(value: bytes) -> bool:
-    """Whether ``value`` may be framed Avro; text never starts with that byte."""
+    """Return whether ``value`` may be framed Avro; text never starts with that byte."""
     return len(value) > 5 and value[:1] == _MAGIC
 
 
 def as_json(value: Any) -> Any:
-    """The ``default`` function of `json.dumps` for types that JSON lacks, the inverse of the encoder."""
+    """Return the ``default`` function of `json.dumps` for types that JSON lacks, the inverse of the encoder."""
     match value:
         case Decimal():
             return str(value)

@@ -23,7 +23,7 @@ def write_env_file(path: Path, variables: Mapping[str, str]) -> None:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """The variables in ``path``. Supports comments, empty lines, quotes, and lines without `export`."""
+    """Return the variables in ``path``. Supports comments, empty lines, quotes, and lines without `export`."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -26,7 +26,7 @@ def require(module: str) -> Any:
 
 
 def location(module: str) -> str:
-    """The folder of ``module``, found without importing it, or the same error."""
+    """Return the folder of ``module``, found without importing it, or the same error."""
     spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise _missing(module)

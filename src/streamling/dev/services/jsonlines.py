@@ -26,7 +26,7 @@ def messages(
     key: Sequence[str] = (),
     op_field: str = "_gs_op",
 ) -> Iterator[Message]:
-    """A message for each of ``lines``, which come from the file ``source``.
+    """Yield a message for each of ``lines``, which come from the file ``source``.
 
     ``encode`` encodes the value, as JSON if it is None; the fields ``key`` joined by `:` are the message's key;
     ``op_field`` becomes the header `dbz.op` and is not part of the value.
@@ -43,7 +43,7 @@ def messages(
 
 
 def format_message(message: Message, registry: SchemaRegistry | None) -> str:
-    """``message`` as a line of JSON; Avro is decoded if there is a ``registry``, otherwise shown in hex."""
+    """Return ``message`` as a line of JSON; Avro is decoded if there is a ``registry``, otherwise shown in hex."""
     op = message.header(OP_HEADER)
     fields = {
         "partition": message.partition,

@@ -102,7 +102,8 @@ class LocalKafka(LocalService):
         return self.brokers
 
     def secured_address(self, listener: str) -> str:
-        """Bootstrap servers of ``sasl_plaintext``, ``sasl_ssl`` (both any SASL mechanism), ``ssl`` or ``mtls``."""
+        """Return bootstrap servers of ``sasl_plaintext``, ``sasl_ssl`` (both any SASL mechanism), ``ssl`` or
+        ``mtls``."""
         return f"{HOST}:{self._port(listener)}"
 
     def variables(self) -> dict[str, str]:

@@ -34,11 +34,11 @@ class Packages:
 
     @classmethod
     def of(cls, environ: Mapping[str, str]) -> Packages:
-        """The user's cache folder and Java."""
+        """Return the user's cache folder and Java."""
         return cls(default_cache_dir(environ), find_java(environ))
 
     def folder(self, service: str, progress: ReportProgress = lambda doing, done: None) -> Path:
-        """The folder with the files of ``service``, downloaded if it is missing."""
+        """Return the folder with the files of ``service``, downloaded if it is missing."""
         locked = json.loads(_LOCK.read_text(encoding="utf-8"))[service]
         home = self.cache_dir / "services" / f"{service}-{locked['version']}"
         if not home.is_dir():
@@ -46,7 +46,7 @@ class Packages:
         return home
 
     def java_command(self, *, heap_mb: int, quick: bool = False) -> list[str]:
-        """The first words of a Java command; ``quick`` trades peak throughput for a cheaper start."""
+        """Return the first words of a Java command; ``quick`` trades peak throughput for a cheaper start."""
         # Serial: the least memory, and G1 corrupts data on Java 25 before 25.0.3
         line = [str(self.java.executable), "-Xms32m", f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
         if quick or self.short_lived:

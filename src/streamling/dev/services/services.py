@@ -54,7 +54,7 @@ class LocalServices:
         return self.folder / "dev.env"
 
     def variables(self) -> dict[str, str]:
-        """The environment variables that make Streamling use the running services."""
+        """Return the environment variables that make Streamling use the running services."""
         return {name: value for service in self.running for name, value in service.variables().items()}
 
     def up(

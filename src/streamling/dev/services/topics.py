@@ -47,7 +47,7 @@ class Message(NamedTuple):
     timestamp: int = 0
 
     def header(self, name: str) -> bytes | None:
-        """The value of the last header with this name."""
+        """Return the value of the last header with this name."""
         return next((value for key, value in reversed(self.headers) if key == name), None)
 
 
@@ -84,14 +84,14 @@ def delete_records(brokers: str, topic: str, before: Mapping[int, int], *, clien
 
 
 def partition_count(brokers: str, topic: str, *, client: Client = _NONE) -> int:
-    """The number of partitions of ``topic``; 0 if it does not exist."""
+    """Return the number of partitions of ``topic``; 0 if it does not exist."""
     topics = _admin(brokers, client).list_topics(timeout=_SECONDS).topics
     ready = [p for p in topics[topic].partitions.values() if p.leader >= 0] if topic in topics else []
     return len(ready)
 
 
 def offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int, tuple[int, int]]:
-    """First and next offset by partition."""
+    """Return first and next offset by partition."""
     kafka = require("confluent_kafka")
     consumer = kafka.Consumer({**_quiet(brokers, client), **_CONSUMER})
     try:
@@ -104,7 +104,7 @@ def offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int, tu
 
 
 def end_offsets(brokers: str, topic: str, *, client: Client = _NONE) -> dict[int, int]:
-    """The offset of the next message, by partition."""
+    """Return the offset of the next message, by partition."""
     return {partition: high for partition, (_, high) in offsets(brokers, topic, client=client).items()}
 
 
@@ -151,7 +151,7 @@ def consume(
     follow: bool = False,
     client: Client = _NONE,
 ) -> Iterator[Message]:
-    """The messages of ``topic``, ordered by partition, from its beginning or from the offsets ``start``.
+    """Yield the messages of ``topic``, ordered by partition, from its beginning or from the offsets ``start``.
 
     Ends after ``limit`` messages, or at the end that each partition had when it was reached; with ``follow`` only
     ``limit`` ends it. Joins no group, commits nothing.

@@ -131,7 +131,7 @@ def _fetched(topic: str, end: int, records: bytes) -> bytes:
 
 
 def _batch(messages: Sequence[bytes]) -> bytes:
-    """All messages as one batch, from offset 0."""
+    """Return all messages as one batch, from offset 0."""
     count, now = len(messages), int(time.time() * 1000)
     described = struct.pack(">hiqqqhii", 0, count - 1, now, now, -1, -1, -1, count)
     content = described + b"".join(_record(number, value) for number, value in enumerate(messages))
@@ -165,7 +165,7 @@ def _varint(number: int) -> bytes:
 
 
 def _crc32c(content: bytes) -> int:
-    """The checksum of Kafka's batches; Python has only CRC-32."""
+    """Return the checksum of Kafka's batches; Python has only CRC-32."""
     crc = 0xFFFFFFFF
     for byte in content:
         crc ^= byte

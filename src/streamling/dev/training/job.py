@@ -89,7 +89,7 @@ _KAFKA_SECONDS = 60
 
 
 def steps(session: SparkSession, folder: Path, spark_packages: frozenset[str]) -> list[tuple[str, Callable[[], None]]]:
-    """The job as named steps, so that progress can be shown. ``folder`` is empty."""
+    """Return the job as named steps, so that progress can be shown. ``folder`` is empty."""
     chosen: list[tuple[str, Callable[[], None]]] = [
         ("csv", lambda: _pipeline(session, folder, "csv")),
         ("json", lambda: _pipeline(session, folder, "json")),
@@ -215,7 +215,7 @@ def _kafka(session: SparkSession) -> None:
 
 
 def _encoded(number: int) -> bytes:
-    """A `_CHANGE` in Avro: a zigzag number below 64, a text, a double, a number of cents."""
+    """Return a `_CHANGE` in Avro: a zigzag number below 64, a text, a double, a number of cents."""
     name = f"n{number}".encode()
     return bytes([2 * number, 2 * len(name)]) + name + struct.pack("<d", number * 1.5) + bytes([2, number])
 

@@ -105,17 +105,19 @@ class Checkpointer:
     # ── from flows and lanes ────────────────────────────────────────────────────────────────────────────────
 
     def moved(self) -> None:
-        """A flow has delivered a batch. Called for the first one after a marker: without it, no epoch begins."""
+        """Report that a flow has delivered a batch. Called for the first one after a marker: without it, no epoch
+        begins."""
         self._send(Moved())
 
     def marked(self, flow: str, epoch: int, position: Position) -> None:
-        """``flow`` is at a batch boundary: rows up to ``position`` and the marker after them are in its lanes."""
+        """Report that ``flow`` is at a batch boundary: rows up to ``position`` and the marker after them are in its
+        lanes."""
         # a copy: the source continues, and may change the object that it returned
         self._send(Marked(flow, epoch, copy.deepcopy(dict(position))))
 
     def acked(self, sink: str, epoch: int, entries: Mapping[str, Any] | None = None) -> None:
-        """Everything before the marker of ``epoch`` is durable in ``sink``, or will be as soon as ``entries`` are
-        stored with the positions."""
+        """Report that everything before the marker of ``epoch`` is durable in ``sink``, or will be as soon as
+        ``entries`` are stored with the positions."""
         self._send(Ack(sink, epoch, entries or {}))
 
     # ── from the engine ─────────────────────────────────────────────────────────────────────────────────────
@@ -152,11 +154,11 @@ class Checkpointer:
         return self._final or None
 
     def age(self) -> float | None:
-        """Seconds since the last epoch became final; None before the first."""
+        """Return the seconds since the last epoch became final; None before the first."""
         return None if self._final_at is None else self._clock.now() - self._final_at
 
     def missing(self) -> str | None:
-        """What the epoch in flight waits for, or waited for when it was abandoned; None if for nothing."""
+        """Return what the epoch in flight waits for, or waited for when it was abandoned; None if for nothing."""
         if self._coordinator.abandoned_waiting_for:
             return self._coordinator.abandoned_waiting_for
         if self._ended or self._coordinator.elapsed(0) is None:
@@ -164,7 +166,8 @@ class Checkpointer:
         return self._coordinator.missing()
 
     def stalled(self, seconds: float) -> str | None:
-        """What the epoch in flight waits for if it has been running for longer than ``seconds``; otherwise None."""
+        """Return what the epoch in flight waits for if it has been running for longer than ``seconds``; otherwise
+        None."""
         elapsed = self._coordinator.elapsed(self._clock.now())
         return self.missing() if elapsed is not None and elapsed > seconds else None
 

@@ -12,7 +12,7 @@ class Clock(Protocol):
     """A monotonic clock and a way to wait on it."""
 
     def now(self) -> float:
-        """Seconds since some fixed moment."""
+        """Return the seconds since some fixed moment."""
 
     def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
         """Wait until ``predicate`` holds or ``timeout`` seconds (None: no limit) have passed; returns its last value.

@@ -43,7 +43,7 @@ _ABSENT: Final = object()
 
 
 def terminal_wait(budget: float) -> float:
-    """How many of the ``budget`` seconds of a shutdown may be spent waiting for the terminal epoch."""
+    """Return how many of the ``budget`` seconds of a shutdown may be spent waiting for the terminal epoch."""
     return max(budget / 2 if budget < 4 else 0.0, min(5.0, budget - 2), min(budget - 10, budget // 2))
 
 
@@ -101,11 +101,11 @@ class Coordinator:
         return self._over
 
     def elapsed(self, now: float) -> float | None:
-        """Seconds since the epoch in flight was started; None if there is none."""
+        """Return the seconds since the epoch in flight was started; None if there is none."""
         return now - self._epoch.started if self._epoch else None
 
     def wake_at(self) -> float | None:
-        """When the next `Tick` is due; None if not before another event."""
+        """Return when the next `Tick` is due; None if not before another event."""
         if self._over:
             return None
         epoch = self._epoch
@@ -119,11 +119,11 @@ class Coordinator:
         return None if epoch.terminal or epoch.storing else epoch.started + self._timeout
 
     def awaited_sinks(self) -> Collection[str]:
-        """The sinks that an epoch waits for."""
+        """Return the sinks that an epoch waits for."""
         return self._sinks
 
     def missing(self) -> str:
-        """What the epoch in flight waits for, for people."""
+        """Return what the epoch in flight waits for, for people."""
         if self._epoch is None:
             return "nothing"
         sinks = _names("sink", self._sinks - self._epoch.acked)

@@ -14,7 +14,7 @@ class Port(Protocol):
         """Register a sender of rows and markers; only before the start."""
 
     def mark(self, feeder: str, epoch: int) -> None:
-        """``feeder`` has sent everything of ``epoch``."""
+        """Report that ``feeder`` has sent everything of ``epoch``."""
 
 
 class Arrival(Enum):
@@ -39,12 +39,12 @@ class MarkerAlignment:
         self._last[name] = 0
 
     def last_of(self, feeder: str) -> int:
-        """The epoch of the last marker that ``feeder`` has sent; 0: none yet."""
+        """Return the epoch of the last marker that ``feeder`` has sent; 0: none yet."""
         with self._lock:
             return self._last.get(feeder, 0)
 
     def arrive(self, feeder: str, epoch: int) -> Arrival:
-        """The marker of ``epoch`` has arrived from ``feeder``."""
+        """Record that the marker of ``epoch`` has arrived from ``feeder``."""
         with self._lock:
             is_first = all(last < epoch for last in self._last.values())
             self._last[feeder] = epoch

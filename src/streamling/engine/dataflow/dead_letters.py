@@ -71,8 +71,8 @@ class DeadLetterOutput:
 
 
 def split_rejected(rows: Rows, *, in_python: bool) -> tuple[Rows, Rows]:
-    """The rejected rows of a batch, with the fields of `REJECT_COLUMN` as columns, and the valid ones. The batch is
-    read once. If the valid rows are loaded into this process anyway (``in_python``), Spark need not cache them: half
+    """Return the rejected rows of a batch, with the fields of `REJECT_COLUMN` as columns, and the valid ones. The batch
+    is read once. If the valid rows are loaded into this process anyway (``in_python``), Spark need not cache them: half
     the CPU time."""
     if in_python or rows.in_python:
         return _split_in_python(rows)
@@ -81,12 +81,12 @@ def split_rejected(rows: Rows, *, in_python: bool) -> tuple[Rows, Rows]:
 
 
 def rejected_rows(rows: Rows) -> Rows:
-    """The plan of the reasons for the rejection, with the fields of `REJECT_COLUMN` as columns."""
+    """Return the plan of the reasons for the rejection, with the fields of `REJECT_COLUMN` as columns."""
     return rows.with_frame(rows.frame().where(f"{REJECT_COLUMN} IS NOT NULL").select(f"{REJECT_COLUMN}.*"))
 
 
 def valid_rows(rows: Rows) -> Rows:
-    """The plan of the rows that are not rejected."""
+    """Return the plan of the rows that are not rejected."""
     return rows.with_frame(rows.frame().where(f"{REJECT_COLUMN} IS NULL").drop(REJECT_COLUMN))
 
 

@@ -36,12 +36,12 @@ class DriverEvaluator(Protocol):
         """Evaluate the plan over ``messages`` (`StreamBatch.messages`) and pass the rows on."""
 
     def ends(self) -> Iterator[Prefix]:
-        """Where the driver cannot continue: the rows of these nodes are passed on as Arrow data."""
+        """Yield where the driver cannot continue: the rows of these nodes are passed on as Arrow data."""
 
 
 def compile_segment(segment: Segment, source: StreamedSource[Any], rows: Rows) -> DriverEvaluator | NeedsJob:
-    """The evaluator of as many nodes as possible, if the driver can evaluate the source's own part. ``rows`` have the
-    plan of the source and no data."""
+    """Return the evaluator of as many nodes as possible, if the driver can evaluate the source's own part. ``rows``
+    have the plan of the source and no data."""
     if segment.dead_letters is None:
         return _longest(source, Prefix.of_source(rows, segment.root))
     rejected = rejected_rows(rows)
@@ -69,14 +69,14 @@ class Prefix:
 
     @classmethod
     def of_source(cls, rows: Rows, root: SegmentNode) -> Prefix:
-        """That of the source alone. If the source adds its measures itself, they are in its plan."""
+        """Return the prefix of the source alone. If the source adds its measures itself, they are in its plan."""
         measures = root.meter.measures
         prefix = cls(rows, root, root.meter if root.counting.active else None)
         in_plan = measures is not None and measures.by_source and measures.is_in_plan
         return prefix.reporting(measures) if in_plan else prefix
 
     def with_node(self, node: SqlNode, *, is_branch: bool = False) -> Prefix:
-        """The plan with one more node. If ``is_branch``, another plan counts the rows up to here."""
+        """Return the plan with one more node. If ``is_branch``, another plan counts the rows up to here."""
         prefix = self if is_branch else self.measured()
         rows = prefix.rows
         reports = {name: _counting() if is_branch else report for name, report in prefix.reports.items()}
@@ -90,7 +90,7 @@ class Prefix:
         return Prefix(node.transform(self.node.name, rows), node, meter, reports, edges, (*self.above, self))
 
     def measured(self) -> Prefix:
-        """The plan with the measures of its last node: for rows that are not emitted by it."""
+        """Return the plan with the measures of its last node: for rows that are not emitted by it."""
         measures = self.node.own_measures
         if measures is None:
             return self
@@ -98,7 +98,7 @@ class Prefix:
         return replace(self, rows=self.rows.with_frame(frame)).reporting(measures)
 
     def reporting(self, measures: RowMeasures | None) -> Prefix:
-        """The same if its plan contains ``measures``."""
+        """Return the same if its plan contains ``measures``."""
         return self if measures is None else replace(self, reports={**self.reports, measures.name: measures.record})
 
     @property
@@ -114,7 +114,7 @@ class Prefix:
             self.node.emit(Rows(self.rows.session, batches=[batch], producer=self.rows.producer))
 
     def report(self, plan: LocalPlan) -> None:
-        """RecordCounts what ``plan`` has counted."""
+        """Report what ``plan`` has counted."""
         if self.reports:
             for name, values in plan.observed().items():
                 self.reports[name](values)
@@ -140,7 +140,7 @@ def _longest(source: StreamedSource[Any], first: Prefix) -> DriverEvaluator | Ne
 
 
 def job_reason(source: StreamedSource[Any], prefix: Prefix, node: SqlNode) -> NeedsJob:
-    """Why the driver evaluates ``prefix``, but not the ``node`` that follows it."""
+    """Return why the driver evaluates ``prefix``, but not the ``node`` that follows it."""
     if (job := node.needs_job) is not None:
         return job
     plan = source.local_plan(prefix.with_node(node).rows.frame())
@@ -151,7 +151,7 @@ def job_reason(source: StreamedSource[Any], prefix: Prefix, node: SqlNode) -> Ne
 
 
 def _prefixes(prefix: Prefix) -> list[Prefix]:
-    """That of the source, and those with one, two … of the SQL nodes that follow it."""
+    """Return the prefix of the source, and those with one, two … of the SQL nodes that follow it."""
     found = [prefix]
     while isinstance(node := found[-1].node.only_consumer, SqlNode) and node.needs_job is None:
         found.append(found[-1].with_node(node))
@@ -177,7 +177,7 @@ def _to_sink(source: StreamedSource[Any], prefix: Prefix, consumer: Consumer | N
 
 
 def _to_branches(source: StreamedSource[Any], prefix: Prefix) -> DriverEvaluator | None:
-    """Each SQL consumer of a node gets a plan of its own; all other consumers get the rows of the node."""
+    """Give each SQL consumer of a node a plan of its own; all other consumers get the rows of the node."""
     node = prefix.node
     if len(node.consumers) < 2 or node.side_outputs or not prefix.is_deterministic:
         return None

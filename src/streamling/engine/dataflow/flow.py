@@ -147,12 +147,12 @@ class Flow(ABC, Generic[SourceT]):
     # ── tables that other flows query ────────────────────────────────────────────────────────────────────────
 
     def watch(self, request_checkpoint: Callable[[], object]) -> None:
-        """Other flows wait for this one: request a checkpoint when it has caught up. Only before the start."""
+        """Request a checkpoint when this flow has caught up, because other flows wait for it. Only before the start."""
         self._request_checkpoint = request_checkpoint
 
     def has_filled(self, table: SideOutputNode) -> bool:
-        """Whether ``table`` has received everything that the source had at the start. If there is a lane in between, a
-        marker has to arrive."""
+        """Return whether ``table`` has received everything that the source had at the start. If there is a lane in
+        between, a marker has to arrive."""
         if not self._caught_up.is_set():
             return False
         if table in self._ports:
@@ -169,7 +169,7 @@ class Flow(ABC, Generic[SourceT]):
         return self._is_paused or (self.gate is not None and not self.gate.is_open())
 
     def find_delays(self) -> Sequence[Delay]:
-        """What rows of a real-time source would wait for. Called before the start."""
+        """Return what rows of a real-time source would wait for. Called before the start."""
         return ()
 
     def restart(self, timeout: float) -> bool:
@@ -229,7 +229,7 @@ class Flow(ABC, Generic[SourceT]):
         self._move(batch.position)
 
     def _end(self, restored: Position) -> None:
-        """The source has ended; it had started at ``restored``."""
+        """Handle the end of the source, which had started at ``restored``."""
         self._notice_caught_up(True)
         if restored and self._position is restored:
             self._report_nothing_new()
@@ -271,7 +271,7 @@ class Flow(ABC, Generic[SourceT]):
         self._wake_up()
 
     def commit(self, epoch: int, position: Position) -> None:
-        """``position`` has been stored: let the source commit it, between batches."""
+        """Let the source commit ``position``, which has been stored, between batches."""
         self._committed = epoch, position
         self._wake_up()
 
@@ -301,7 +301,8 @@ class Flow(ABC, Generic[SourceT]):
             self._call_source(lambda: self.source.finalized(committed[0]))
 
     def _move(self, position: Position) -> None:
-        """A batch was delivered, or a stream begins elsewhere: the next epoch has something to store."""
+        """Move to the position after a batch, or to where a new stream begins: the next epoch has something to
+        store."""
         self._position = position
         if not self._has_moved:
             self._has_moved = True
@@ -331,7 +332,7 @@ class Flow(ABC, Generic[SourceT]):
 
 
 def may_hold_rows(batch: SourceBatch) -> bool:
-    """False for an empty batch, which only advances the position."""
+    """Return False for an empty batch, which only advances the position."""
     return isinstance(batch.rows, SparkRead) or batch.rows.num_rows > 0
 
 

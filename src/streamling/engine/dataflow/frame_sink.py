@@ -83,7 +83,7 @@ class FrameSinkNode:
             rows.report_count(count)
 
     def _count(self, rows: int) -> None:
-        """``rows`` rows have been written: they are durable."""
+        """Count ``rows`` rows that have been written and are durable."""
         self._meter.activity.last_rows = rows
         self._meter.count_rows_in(rows)
         with self._lock:
@@ -92,12 +92,12 @@ class FrameSinkNode:
         self._limit.take(rows)
 
     def prepare(self, rows: Rows) -> Rows:
-        """The sink's own part of the plan."""
+        """Return the sink's own part of the plan."""
         frame = self._measured(rows)
         return rows.with_frame(rows.run(lambda: self._with_error_context(lambda: self.operator.prepare(frame))))
 
     def _measured(self, rows: Rows) -> DataFrame:
-        """The rows for Spark, with the measures of the sink in their plan."""
+        """Return the rows for Spark, with the measures of the sink in their plan."""
         measures, frame = self._meter.measures, rows.frame()
         return frame if measures is None or rows.in_python else measures.observe(frame)
 
@@ -106,7 +106,7 @@ class FrameSinkNode:
         return self._meter.measures
 
     def prepare_local(self, rows: Rows) -> Rows | None:
-        """The sink's own part of the plan for small batches, if it writes them itself."""
+        """Return the sink's own part of the plan for small batches, if it writes them itself."""
         lineage = ((self.node, self.operator), *rows.lineage)
         taken = self._measured(rows)
         frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare_local(taken)))
@@ -151,7 +151,7 @@ class FrameSinkNode:
         return rows.job(write, self.node, "writing")
 
     def _with_error_context(self, call: Callable[[], T]) -> T:
-        """Errors that the sink itself raises name it; other exceptions are about the plan above it."""
+        """Name the sink in errors that it raises itself; other exceptions are about the plan above it."""
         try:
             return call()
         except StreamlingError as error:
@@ -165,7 +165,7 @@ class FrameSinkNode:
         self._alignment.add_feeder(name)
 
     def mark(self, feeder: str, epoch: int) -> None:
-        """Every write before this call is already durable; acknowledge once all feeders have sent their marker."""
+        """Acknowledge once all feeders have sent their marker: every write before this call is already durable."""
         if self._alignment.arrive(feeder, epoch) is Arrival.LAST:
             self._events.on_ack(self.node.name, epoch, {})
 

@@ -44,10 +44,10 @@ class Work(Protocol):
         """Pass on what has become ready in the meantime; called after each item of the queue."""
 
     def alignment_started(self, epoch: int) -> None:
-        """The first of several feeders has sent its marker of ``epoch``."""
+        """Called when the first of several feeders has sent its marker of ``epoch``."""
 
     def mark(self, epoch: int) -> None:
-        """Everything of ``epoch`` has been processed; flush, pass on, acknowledge."""
+        """Flush, pass on and acknowledge ``epoch``, of which everything has been processed."""
 
     def finalized(self, epoch: int) -> None: ...
 
@@ -113,11 +113,11 @@ class Lane:
             self._put(batch)
 
     def mark(self, feeder: str, epoch: int) -> None:
-        """``feeder`` has sent everything of ``epoch``."""
+        """Report that ``feeder`` has sent everything of ``epoch``."""
         self._put(_Mark(feeder, epoch))
 
     def end(self) -> None:
-        """There is no more input: the queue is processed, then the operator is closed."""
+        """End the input: the queue is processed, then the operator is closed."""
         self._put(_End())
 
     def notify_finalized(self, epoch: int) -> None:
@@ -205,7 +205,7 @@ class Lane:
             self._forward_finalized()
 
     def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
-        """The next item; rows that have waited long enough are processed first."""
+        """Return the next item; rows that have waited long enough are processed first."""
         while True:
             due = self._rebatcher.due(self._clock.now())
             if due == 0.0:

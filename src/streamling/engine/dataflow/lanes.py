@@ -40,8 +40,8 @@ class Router:
                     yield instance, share
 
     def _owners(self, batch: pa.RecordBatch) -> pa.Array:
-        """Instance per row. Arrow has no hash kernel, so each distinct value is hashed once in Python; the
-        result depends on the value alone and is the same in every batch and process."""
+        """Return the instance of each row. Arrow has no hash kernel, so each distinct value is hashed once in Python;
+        the result depends on the value alone and is the same in every batch and process."""
         import pyarrow.compute as pc
 
         total: pa.Array | None = None

@@ -29,7 +29,7 @@ class RowLimit:
         return self._rows is not None
 
     def take(self, rows: int) -> int:
-        """How many of ``rows`` may be written."""
+        """Return how many of ``rows`` may be written."""
         with self._lock:
             allowed = rows if self._rows is None else max(0, min(rows, self._rows - self.taken))
             self.taken += allowed

@@ -57,14 +57,14 @@ class NodeMeter:
         self._count("output_rows", rows)
 
     def count_delivery(self, delivery: Delivery) -> None:
-        """What became of rows of a sink."""
+        """Count what became of rows of a sink."""
         self.count_rows_out(delivery.delivered)
         for name, rows in (("deduplicated_rows", delivery.deduplicated), ("skipped_rows", delivery.skipped)):
             if rows:
                 self._count(name, rows)
 
     def count_rejected(self, rows: int) -> None:
-        """Rows that are sent to the dead-letter sink."""
+        """Count rows that are sent to the dead-letter sink."""
         self._count("rejected_rows", rows)
 
     def record_elapsed(self, seconds: float) -> None:
@@ -73,7 +73,7 @@ class NodeMeter:
             self._metrics.latency(f"{prefix}elapsed_compute", seconds)
 
     def record_plan(self, seconds: float) -> None:
-        """Spark has worked on a batch, and this thread has waited for it."""
+        """Record that Spark has worked on a batch, and that this thread has waited for it."""
         self.record_elapsed(seconds)
         work_in_spark(self.activity, seconds)
 

@@ -36,13 +36,13 @@ class OrderedResults:
             yield made
 
     def ready(self) -> Iterator[pa.RecordBatch]:
-        """The complete results, up to the first batch that is not complete."""
+        """Yield the complete results, up to the first batch that is not complete."""
         self._in_flight.check()
         while self._pending and self._pending[0].complete:
             yield self._pending.popleft().result()
 
     def drain(self) -> Iterator[pa.RecordBatch]:
-        """All results; waits for the calls in flight."""
+        """Yield all results; waits for the calls in flight."""
         while self._pending:
             yield from self._first()
 
@@ -62,7 +62,7 @@ class OrderedResults:
         yield from self.ready()
 
     def _first(self) -> Iterator[pa.RecordBatch]:
-        """The first batch, and the complete ones after it."""
+        """Yield the first batch, and the complete ones after it."""
         pending = self._pending[0]
         self._in_flight.wait_until(lambda: pending.complete)
         yield from self.ready()

@@ -41,7 +41,7 @@ class Delay:
         return cls(node, "collects rows into batches", remedy)
 
     def error(self, source: str) -> StreamlingError:
-        """The error of the node, whose rows come from ``source``."""
+        """Return the error of the node, whose rows come from ``source``."""
         return StreamlingError.user(
             f"{self.what}, but the source '{source}' has latency: realtime",
             remedy=f"{self.remedy}, or set latency: standard",
@@ -49,7 +49,7 @@ class Delay:
 
 
 def find_delays(source: StreamedSource[Any], node: Node, evaluator: DriverEvaluator | NeedsJob) -> Iterator[Delay]:
-    """What the small batches of ``node``, which ``source`` reads, wait for if they are evaluated like this."""
+    """Yield what the small batches of ``node``, which ``source`` reads, wait for if they are evaluated like this."""
     if isinstance(evaluator, NeedsJob):
         yield Delay.by_job(node, evaluator)
         return

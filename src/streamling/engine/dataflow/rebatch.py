@@ -42,7 +42,7 @@ class Rebatcher:
             yield from self._full_batches(now)
 
     def due(self, now: float) -> float | None:
-        """Seconds until the waiting rows have to be emitted; None if there is no deadline."""
+        """Return the seconds until the waiting rows have to be emitted; None if there is no deadline."""
         if not self._waiting or self._interval is None:
             return None
         return max(0.0, self._oldest + self._interval - now)

@@ -86,12 +86,12 @@ class RowMeasures:
     # ── rows in Spark ───────────────────────────────────────────────────────────────────────────────────────
 
     def in_source(self, frame: DataFrame) -> DataFrame:
-        """``frame`` with the measures: for a source that drops rows by itself afterwards."""
+        """Return ``frame`` with the measures: for a source that drops rows by itself afterwards."""
         self.by_source = True
         return self.observe(frame)
 
     def observe(self, frame: DataFrame) -> DataFrame:
-        """``frame`` with the measures in its plan."""
+        """Return ``frame`` with the measures in its plan."""
         from pyspark.sql import Observation
 
         times = None if self._event_times is None else _times(frame, self._event_times)
@@ -128,7 +128,7 @@ class RowMeasures:
                     self._record(values, contents)
 
     def _taken(self) -> list[tuple[Any, _Contents]]:
-        """The reports that have arrived."""
+        """Return the reports that have arrived."""
         with self._lock:
             pending: list[Any] = self._pending
             done = [each for each in pending if each[0]._jo is not None and each[0]._jo.future().isCompleted()]
@@ -157,7 +157,8 @@ class RowMeasures:
         return [f.count_if(kind == each) for each in _KINDS]
 
     def _with_counter(self, frame: DataFrame) -> DataFrame | None:
-        """``frame`` with a counter of the kinds of valid rows in its plan; None if the driver may evaluate the plan."""
+        """Return ``frame`` with a counter of the kinds of valid rows in its plan; None if the driver may evaluate the
+        plan."""
         counter = GroupCounter.of(frame, _KINDS, OP_COLUMN, unless=REJECT_COLUMN) if self._counts_kinds else None
         if counter is None:
             return None
@@ -187,7 +188,7 @@ def _is_valid(frame: DataFrame) -> Column:
 
 
 def _times(frame: DataFrame, event_times: EventTimes) -> Column | None:
-    """The event times in milliseconds; None, with a warning, if there are none."""
+    """Return the event times in milliseconds; None, with a warning, if there are none."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import IntegralType, TimestampNTZType, TimestampType
 

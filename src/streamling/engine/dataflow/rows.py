@@ -64,7 +64,7 @@ class Rows:
         self._counter: RowCounter | None = None
 
     def frame(self) -> DataFrame:
-        """The rows for Spark."""
+        """Return the rows for Spark."""
         if self._frame is None:
             assert self._batches is not None
             self._frame = to_frame(self.session, self._batches)
@@ -75,7 +75,7 @@ class Rows:
         return Rows(self.session, frame=frame, lineage=self.lineage, producer=self.producer, on_elapsed=self.on_elapsed)
 
     def numbered(self) -> DataFrame:
-        """The rows for Spark with a column that numbers them in source order; the same row has the same number
+        """Return the rows for Spark with a column that numbers them in source order; the same row has the same number
         however often Spark runs the plan."""
         if self._numbered is None:
             from pyspark.sql import functions as f
@@ -87,7 +87,7 @@ class Rows:
         return self._numbered
 
     def batches(self) -> list[pa.RecordBatch]:
-        """The rows for Python: one batch, or none if there are no rows."""
+        """Return the rows for Python: one batch, or none if there are no rows."""
         if self._batches is None:
             table = self.job(lambda: to_arrow(self.frame()))
             # one contiguous batch: Spark sends slices of 10 000 rows, which are too small for sinks
@@ -100,8 +100,8 @@ class Rows:
         self._frame = None if self.batches() else self.frame().limit(0)
 
     def head(self, rows: int) -> tuple[pa.RecordBatch, float]:
-        """The first rows, and the seconds that Spark needed to compute them again. For rows that stay in Spark, this is
-        a job of its own."""
+        """Return the first rows, and the seconds that Spark needed to compute them again. For rows that stay in Spark,
+        this is a job of its own."""
         if self._batches is not None:
             return (self._batches[0].slice(0, rows), 0.0) if self._batches else (pa.record_batch({}), 0.0)
         began = time.monotonic()
@@ -163,7 +163,7 @@ class Rows:
             self._listeners.append(listener)
 
     def count_with(self, others: Rows) -> None:
-        """There are as many rows as ``others``."""
+        """Use the number of ``others``: there are as many rows."""
         others.on_count(self.report_count)
 
     def count_in_spark(self) -> None:
@@ -181,20 +181,20 @@ class Rows:
         return self._counter is not None
 
     def settle(self) -> None:
-        """The job that computed the rows has ended: report what Spark has counted."""
+        """Report what Spark has counted, now that the job that computed the rows has ended."""
         if self._listeners and self._counter is not None:
             self.report_count(self._counter.rows() or 0)
 
     def report_count(self, rows: int) -> None:
-        """The number of rows is known now."""
+        """Report the number of rows, which is known now."""
         self.count = rows
         listeners, self._listeners = self._listeners, []
         for listener in listeners:
             listener(rows)
 
     def translate_error(self, error: Exception, node: Node | None = None, doing: str = "") -> StreamlingError:
-        """``error`` of Spark as the operator it is about translates it; otherwise as one of ``node``, or of all nodes
-        of the plan."""
+        """Let the operator that Spark's ``error`` is about translate it; otherwise attribute it to ``node``, or to all
+        nodes of the plan."""
         for part, operator in self.lineage:
             translated = operator.translate_error(error)
             if translated is not None:
@@ -212,14 +212,15 @@ class Rows:
 
 
 def check_columns(found: pa.Schema, declared: pa.Schema) -> None:
-    """Rows must have the column names and types that their operator declared; nullability may differ."""
+    """Raise an error unless rows have the column names and types that their operator declared; nullability may
+    differ."""
     if found.names != declared.names or found.types != declared.types:
         raise StreamlingError.user(f"returned columns ({_columns(found)}), declared ({_columns(declared)})")
 
 
 def as_declared(rows: pa.RecordBatch, declared: pa.Schema) -> pa.RecordBatch:
-    """``rows`` after `check_columns`, with the declared metadata of columns that have none: code that builds a new
-    batch loses the metadata of its fields, which says what a wide number means."""
+    """Return ``rows`` after `check_columns`, with the declared metadata of columns that have none: code that builds a
+    new batch loses the metadata of its fields, which says what a wide number means."""
     check_columns(rows.schema, declared)
     pairs = list(zip(rows.schema, declared, strict=True))
     if all(field.metadata or not wanted.metadata for field, wanted in pairs):

@@ -18,8 +18,8 @@ class InputSchemaTracker:
         self._last: pa.Schema | None = None
 
     def detect_change(self, batch_schema: pa.Schema) -> bool:
-        """Whether a batch of ``batch_schema`` has other columns than the batches before. If so, `schema` is the new
-        one."""
+        """Return whether a batch of ``batch_schema`` has other columns than the batches before. If so, `schema` is the
+        new one."""
         if self._last is not None and batch_schema.equals(self._last):
             return False
         self._last = batch_schema
@@ -29,14 +29,14 @@ class InputSchemaTracker:
         return True
 
     def _field(self, batch_schema: pa.Field) -> pa.Field:
-        """The declared field has more information than the one from Spark."""
+        """Return the declared field if the types match: it has more information than the one from Spark."""
         number = self.schema.get_field_index(batch_schema.name)
         known = self.schema.field(number) if number >= 0 else None
         return known if known is not None and _same_column(known, batch_schema) else batch_schema
 
 
 def _same_column(declared: pa.Field, batch_schema: pa.Field) -> bool:
-    """Whether a column has the declared type, or the type in which Spark returns it."""
+    """Return whether a column has the declared type, or the type in which Spark returns it."""
     if declared.type == batch_schema.type:
         return True
     found = _plain(batch_schema.type)
@@ -44,8 +44,8 @@ def _same_column(declared: pa.Field, batch_schema: pa.Field) -> bool:
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """The type without what differs between a declared type and one from Spark: whether parts may be null, the names of
-    list items, the unit of times."""
+    """Return the type without what differs between a declared type and one from Spark: whether parts may be null, the
+    names of list items, the unit of times."""
     if pa.types.is_time64(type_):
         return pa.time64("us")
     if pa.types.is_map(type_):

@@ -88,7 +88,7 @@ class SegmentNode:
         return not self.side_outputs and not any(consumer.wants_frame for consumer in self.consumers)
 
     def with_consumers(self, consumers: Sequence[Consumer]) -> SegmentNode:
-        """A node for the same rows that has only these consumers."""
+        """Return a node for the same rows that has only these consumers."""
         return SegmentNode(self.node, consumers, self.side_outputs, self.meter, SparkCounting())
 
     def emit(self, rows: Rows) -> None:
@@ -130,7 +130,7 @@ class SegmentNode:
         return wanted and not any(consumer.reports_count for consumer in self.consumers)
 
     def edge_to(self, consumer: Consumer) -> Edge:
-        """The edge to one of the consumers."""
+        """Return the edge to one of the consumers."""
         return next(edge for each, edge in zip(self.consumers, self.edges, strict=True) if each is consumer)
 
     @property
@@ -157,14 +157,14 @@ class SegmentNode:
             log.debug("%s: rows cannot be shown: %s", self.name, error)
 
     def ports(self) -> list[Port]:
-        """Every port that rows of this node reach without passing through a lane, each once."""
+        """Return every port that rows of this node reach without passing through a lane, each once."""
         reached: list[Port] = [*self.side_outputs, *(port for each in self.consumers for port in each.ports())]
         return list({id(port): port for port in reached}.values())
 
 
 def job_for_each_batch(operator: Operator[Any], inputs: int) -> NeedsJob | None:
-    """Why each batch of a transform that reads this many nodes needs its own plan; None: it does not. The empty frames
-    that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
+    """Return why each batch of a transform that reads this many nodes needs its own plan; None: it does not. The empty
+    frames that replace the other inputs of a UNION ALL are not part of the messages of a stream."""
     if operator.per_batch:
         return NeedsJob("it queries a dynamic table", "remove dynamic_table_check")
     return NeedsJob("it reads several nodes", "use one node for each of them") if inputs > 1 else None
@@ -210,7 +210,8 @@ class SqlNode(SegmentNode):
         self.emit(made)
 
     def transform(self, upstream: str, rows: Rows) -> Rows:
-        """The plan over one upstream; the other inputs of a UNION ALL are empty, since they have their own batches."""
+        """Return the plan over one upstream; the other inputs of a UNION ALL are empty, since they have their own
+        batches."""
         inputs = {**self._empty_inputs, upstream: rows}
         frames = {name: each.frame() for name, each in inputs.items()}
         lineage = (*rows.lineage, (self.node, self._operator))
@@ -246,5 +247,5 @@ class Segment:
         self.root.emit(rows)
 
     def ports(self) -> list[Port]:
-        """Every port that gets the markers of the producer, except those of `dead_letters`."""
+        """Return every port that gets the markers of the producer, except those of `dead_letters`."""
         return self.root.ports()

@@ -127,7 +127,7 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
                 stream.close()
 
     def _wait_for_restart(self) -> None:
-        """There is nothing to read, which may mean that everything has been read."""
+        """Wait while there is nothing to read, which may mean that everything has been read."""
         while not self._declines:
             self._check_caught_up()
             self._idle(_CAUGHT_UP_CHECK if self._is_watched else None)
@@ -147,7 +147,7 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
             self._check_caught_up()
 
     def _compile(self) -> DriverEvaluator | None:
-        """What evaluates the small batches of a stream; None: Spark jobs."""
+        """Return what evaluates the small batches of a stream; None: Spark jobs."""
         with evaluating():  # Spark's optimizer computes constants
             found = self._find_evaluator()
         if self.source.is_realtime:  # checked before the start, but the source may have got new columns

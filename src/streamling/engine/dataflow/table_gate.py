@@ -118,7 +118,7 @@ def _without_cycles(queried: Mapping[str, Mapping[str, frozenset[str]]]) -> dict
 
 
 def _reached(start: str, waits: Mapping[str, frozenset[str]]) -> set[str]:
-    """Everything that ``start`` waits for, directly or not."""
+    """Return everything that ``start`` waits for, directly or not."""
     reached: set[str] = set()
     ahead = [start]
     while ahead:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class SinkWork:
-    """What the lane of a sink does."""
+    """Writes the batches of a lane to a sink."""
 
     def __init__(
         self, lane: str, sink: Sink[Any], limit: RowLimit, meter: NodeMeter, events: Events, *, rejects: bool
@@ -65,7 +65,7 @@ class SinkWork:
             self._settle(self._taken)
 
     def proceed(self) -> None:
-        """A sink has no output."""
+        """Do nothing: a sink has no output."""
 
     def alignment_started(self, epoch: int) -> None:
         self._sink.on_first_marker(epoch)
@@ -81,7 +81,7 @@ class SinkWork:
         self._sink.marker(epoch, acknowledge)
 
     def _settle(self, taken: int) -> None:
-        """The first ``taken`` rows are durable, except for those that the sink has rejected."""
+        """Count the first ``taken`` rows as durable, except for those that the sink has rejected."""
         context = self._sink.context
         rejected = 0 if context.rejected_rows is None else context.rejected_rows.count
         context.deliveries.settle(taken - rejected)
@@ -98,7 +98,7 @@ _JOINED_ROWS, _JOINED_SECONDS = 10_000, 0.2
 
 
 class TransformWork:
-    """What the lane of an Arrow transform does.
+    """Passes the batches of a lane through an Arrow transform.
 
     Results for SQL are joined while more input is at hand: a `batch_size` of a few rows makes thousands of results of
     one batch, and SQL takes milliseconds for each batch, however few rows it has.
@@ -150,7 +150,7 @@ class TransformWork:
         self._emit_joined()
 
     def alignment_started(self, epoch: int) -> None:
-        """A transform has no state."""
+        """Do nothing: a transform has no state."""
 
     def mark(self, epoch: int) -> None:
         self._emit(self._results.drain())
@@ -210,7 +210,7 @@ def _write_or_reject(sink: Sink[Any], batch: pa.RecordBatch) -> None:
 
 
 def _process_or_reject(transform: Transform[Any], batch: pa.RecordBatch) -> Result:
-    """The result of ``batch`` without the rows with which the transform fails."""
+    """Return the result of ``batch`` without the rows with which the transform fails."""
     made: list[Result] = []
     reject_failing_rows(lambda part: made.append(transform.process(part)), batch, transform.context.reject)
     if len(made) == 1:

@@ -30,17 +30,17 @@ class PipelineCheck(AbstractContextManager["PipelineCheck"]):
         self._spark = OwnSpark(partial(start_spark, config, master="local[1]", quick=True, debug=debug))
 
     def session(self) -> SparkSession:
-        """The session, in which nothing runs in parallel."""
+        """Return the session, in which nothing runs in parallel."""
         return self._spark.started(self.run.node_declarations.spark_packages).session()
 
     def connections(self) -> list[ConnectionResult]:
-        """The result of each connection check: of the state, and of all nodes."""
+        """Return the result of each connection check: of the state, and of all nodes."""
         state = self.launcher.state_store.connection()
         own = [] if state is None else [NodeConnection("(state)", state)]
         return check_connections([*own, *self.run.node_declarations.connections(self.session)], self.session)
 
     def external_positions(self, node: str | None) -> list[ExternalPosition]:
-        """What the nodes, or only ``node``, store outside of the state."""
+        """Return what the nodes, or only ``node``, store outside of the state."""
         return self.run.node_declarations.external_positions(self.session, node)
 
     def __enter__(self) -> Self:

@@ -77,13 +77,13 @@ class Launcher:
         stored_secrets: Mapping[str, SecretStr] | None = None,
         shared: SharedResources | None = None,
     ) -> Launcher:
-        """The node types that ``config`` makes available."""
+        """Return the node types that ``config`` makes available."""
         registry = Registry.builtin()
         plugins = Plugins(registry, config.plugin.path)
         return cls(config, registry, plugins, env, stored_secrets, shared=shared or SharedResources())
 
     def pipeline(self, file: str | None = None) -> Pipeline:
-        """The pipeline in ``file``, or in the file of the configuration."""
+        """Return the pipeline in ``file``, or in the file of the configuration."""
         path = file or self.config.pipeline_definition_location
         text = _text(path)
         if text and self.is_preview:
@@ -91,12 +91,12 @@ class Launcher:
         return self._checked(text, partial(load_pipeline, path))
 
     def without_sinks(self, text: str) -> str:
-        """The pipeline ``text`` with sinks that discard their rows."""
+        """Return the pipeline ``text`` with sinks that discard their rows."""
         self.plugins.load_named(text)  # whether a node has an output depends on its type
         return without_sinks(text, self.registry)
 
     def parse(self, text: str, file: str) -> Pipeline:
-        """The pipeline in ``text``; errors name ``file``."""
+        """Return the pipeline in ``text``; errors name ``file``."""
         if self.is_preview:
             text = self.without_sinks(text)
         return self._checked(text, partial(parse_pipeline, text, file=file))
@@ -129,7 +129,8 @@ class Launcher:
         return text
 
     def _preprocessors(self) -> Iterator[Callable[[str], str]]:
-        """The preprocessors of the configuration; one that does not exist is skipped: the file may not need it."""
+        """Yield the preprocessors of the configuration; one that does not exist is skipped: the file may not need
+        it."""
         settings = self.config.plugin
         for id in settings.preprocessor_ids:
             kind = self.registry.preprocessors.get(id)
@@ -140,7 +141,7 @@ class Launcher:
                 yield partial(_rewrite, id, kind, options)
 
     def named_after(self, pipeline: Pipeline) -> Launcher:
-        """The same for ``pipeline``, which has its own application id unless the configuration sets one."""
+        """Return the same for ``pipeline``, which has its own application id unless the configuration sets one."""
         if "application_id" in self.config.model_fields_set:
             return self
         identity = default_identity(pipeline.file, pipeline.name, Path.cwd())
@@ -149,8 +150,8 @@ class Launcher:
         )
 
     def for_preview(self, rows: int | None = None) -> Launcher:
-        """The same without sinks and with a name of its own: state and consumer groups of the pipeline are not read
-        or changed. With ``rows``, keeps the first rows of every node."""
+        """Return the same without sinks and with a name of its own: state and consumer groups of the pipeline are not
+        read or changed. With ``rows``, keeps the first rows of every node."""
         kept: dict[str, Any] = {}
         if rows is not None:
             kept = {"records_per_topology_node": rows, "refresh_in_secs": float("inf")}
@@ -162,7 +163,7 @@ class Launcher:
         return replace(self, config=self.config.model_copy(update=update), is_preview=True)
 
     def without_waiting(self) -> Launcher:
-        """The same for checks: unreachable systems are reported immediately."""
+        """Return the same for checks: unreachable systems are reported immediately."""
         return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
 
     def run(
@@ -174,7 +175,7 @@ class Launcher:
         spark_settings: Mapping[str, str] | None = None,
         shared: SharedResources | None = None,
     ) -> PipelineRun:
-        """One run of ``pipeline``, by default with an empty state that is not kept; no system has been contacted
+        """Return one run of ``pipeline``, by default with an empty state that is not kept; no system has been contacted
         yet."""
         return PipelineRun(
             pipeline,
@@ -214,7 +215,7 @@ class Launcher:
                 workers.wait(lambda: run.stop_reason is not None)
 
     def writes_to_stdout(self, pipeline: Pipeline) -> bool:
-        """Whether rows of ``pipeline`` go to standard output."""
+        """Return whether rows of ``pipeline`` go to standard output."""
         return any(self.registry.operator(sink).writes_to_stdout for sink in pipeline.sinks)
 
     @property
@@ -242,7 +243,7 @@ class Launcher:
             yield backend
 
     def _is_divided(self, pipeline: Pipeline) -> bool:
-        """Whether several instances of ``pipeline`` may use one shared state."""
+        """Return whether several instances of ``pipeline`` may use one shared state."""
         return all(self.registry.operator(source).can_scale_out for source in pipeline.sources)
 
     def _take_over_former(self, backend: StateBackend, pipeline: Pipeline) -> None:
@@ -262,7 +263,7 @@ def _rewrite(id: str, kind: type[Preprocessor], options: Mapping[str, Any], text
 
 
 def _text(path: str | os.PathLike[str]) -> str:
-    """The text of a file in which names are searched; if it cannot be read, the parser reports it."""
+    """Return the text of a file in which names are searched; if it cannot be read, the parser reports it."""
     try:
         return Path(path).read_text(encoding="utf-8", errors="replace")
     except OSError:

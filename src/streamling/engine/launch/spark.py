@@ -63,7 +63,7 @@ class OwnSpark:
             self.started()
 
     def started(self, packages: frozenset[str] = frozenset()) -> SparkDriver:
-        """The JVM with at least ``packages``; started again if it lacks one."""
+        """Return the JVM with at least ``packages``; started again if it lacks one."""
         if self._running is not None and not packages <= self._running.spark_packages:
             self.stop()
         if self._running is None:

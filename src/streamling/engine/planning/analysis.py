@@ -90,7 +90,7 @@ class _Walk(ABC):
 
     @abstractmethod
     def _output(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema | None) -> pa.Schema | None:
-        """The output columns of ``node``, which ``kind`` runs; None when they cannot be known."""
+        """Return the output columns of ``node``, which ``kind`` runs; None when they cannot be known."""
 
     def visit_all(self) -> None:
         for node in self._pipeline:
@@ -108,13 +108,13 @@ class _Walk(ABC):
             self.schemas[node.name] = self._output(node, kind, self._input_schema(node))
 
     def _input_schema(self, node: Node) -> pa.Schema | None:
-        """The columns that arrive; None where they are not known."""
+        """Return the columns that arrive; None where they are not known."""
         if node.upstreams:
             return self.schemas[node.upstreams[0]]
         return rejects.DEAD_LETTER_SCHEMA if self._pipeline.rejecting_nodes(node.name) else pa.schema([])
 
     def _operator(self, node: Node, kind: type[Operator[Any]], input_schema: pa.Schema) -> Operator[Any]:
-        """Instance 0 of ``node``. Side outputs have been made before: other operators know them."""
+        """Return instance 0 of ``node``. Side outputs have been made before: other operators know them."""
         if node.name in self._side_outputs:
             return self._side_outputs[node.name]
         return kind(self._context(node, input_schema, 0, instances_of(node, kind)))
@@ -176,7 +176,7 @@ class Frames(Protocol):
     """DataFrames that represent the output of nodes."""
 
     def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
-        """``plan`` of ``operator`` over the upstreams of ``node``."""
+        """Return ``plan`` of ``operator`` over the upstreams of ``node``."""
 
 
 class EmptyFrames:
@@ -188,7 +188,7 @@ class EmptyFrames:
         self.frames: dict[str, DataFrame] = {}
 
     def apply(self, node: Node, operator: Operator[Any], plan: Plan) -> DataFrame:
-        """``plan`` over the upstreams of ``node``; errors of Spark are translated by ``operator``."""
+        """Return ``plan`` over the upstreams of ``node``; errors of Spark are translated by ``operator``."""
         inputs = {upstream: self._frame(upstream) for upstream in node.upstreams}
         return Rows(self._session, lineage=((node, operator),)).run(lambda: plan(self._session, inputs))
 
@@ -226,14 +226,14 @@ def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
 
 
 def realtime_nodes(resolved: ResolvedPipeline) -> Mapping[str, Sequence[str]]:
-    """The nodes below real-time sources, with the names of these sources."""
+    """Return the nodes below real-time sources, with the names of these sources."""
     names = [name for name, source in resolved.sources.items() if source.is_realtime]
     below = {name: {node.name for node in resolved.pipeline.downstream(name)} for name in names}
     return {node.name: found for node in resolved.pipeline if (found := [n for n in names if node.name in below[n]])}
 
 
 def static_delays(node: Node, operator: Operator[Any]) -> Iterator[Delay]:
-    """What rows would wait for at ``node``, as far as it can be seen without Spark."""
+    """Yield what rows would wait for at ``node``, as far as it can be seen without Spark."""
     if (job := job_for_each_batch(operator, len(node.upstreams))) is not None:
         yield Delay.by_job(node, job)
     if operator.execution is ExecutionMode.LANE and Rebatcher(*operator.batching()).holds_rows:

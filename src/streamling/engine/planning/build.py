@@ -113,18 +113,18 @@ class Builder:
     # ── segments ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _segment_node(self, node: Node) -> SegmentNode:
-        """The producer at the beginning of a segment."""
+        """Return the producer at the beginning of a segment."""
         return SegmentNode(node, *self._below(node.name))
 
     def _below(self, name: str) -> tuple[list[Consumer], list[SideOutputNode], NodeMeter, SparkCounting]:
-        """What takes and measures the rows of a node."""
+        """Return what takes and measures the rows of a node."""
         names = [node.name for node in self.analysis.pipeline.consumers(name)]
         sides = [self.graph.side_outputs[each] for each in names if each in self.graph.side_outputs]
         consumers = [self._consumer(each) for each in names if each not in self.graph.side_outputs]
         return consumers, sides, self._meter(name), self.counting
 
     def _consumer(self, name: str) -> Consumer:
-        """What runs a transform or sink; flows that meet in a node share it."""
+        """Return what runs a transform or sink; flows that meet in a node share it."""
         if name not in self._consumers:
             self._consumers[name] = self._new_consumer(self.analysis.nodes[name])
         return self._consumers[name]
@@ -224,7 +224,7 @@ class Builder:
         return operator
 
     def _dead_letter_output(self, feeder: str, operator: Operator[Any]) -> DeadLetterOutput | None:
-        """Takes the rejected rows of an instance when its node has a dead-letter sink."""
+        """Return what takes the rejected rows of an instance; None if its node has no dead-letter sink."""
         name, rejected = self.analysis.pipeline[operator.context.name].dead_letters, operator.context.rejected_rows
         if name is None or rejected is None:
             return None

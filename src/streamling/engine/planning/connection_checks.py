@@ -31,7 +31,7 @@ class ConnectionResult:
     #: where it is, without credentials
     target: str
     seconds: float
-    #: a remark for people, if it succeeded
+    #: details for the reader, if it succeeded
     remark: str | None = None
     #: why the node could not use it; None if it could
     error: str | None = None

@@ -95,8 +95,8 @@ def describe_plan(
     schemas: Mapping[str, pa.Schema | None],
     state: str,
 ) -> PlanDescription:
-    """The description of a checked pipeline; ``schemas`` are the columns as far as they are known, ``state`` says where
-    positions are stored."""
+    """Return the description of a checked pipeline; ``schemas`` are the columns as far as they are known, ``state``
+    says where positions are stored."""
     pipeline = resolved.pipeline
     sources = resolved.sources
     local = is_local(config.spark.master)
@@ -111,7 +111,7 @@ def describe_plan(
             number_of.get(node.name),
             sources.get(node.name),
             schemas,
-            # a source that Spark divides by itself runs as one operator with several streams
+            # a source whose rows Spark divides runs as one operator with several streams
             max(instances_of(node, registry.operator(node)), node.options.instance_count),
         )
         for node in pipeline
@@ -171,7 +171,7 @@ def _column(column: pa.Field) -> ColumnDescription:
 
 
 def shown_options(node: Node) -> Any:
-    """The fields of ``node`` as set in the file, without secrets."""
+    """Return the fields of ``node`` as set in the file, without secrets."""
     return _masked(dump(node.options))
 
 
@@ -220,7 +220,7 @@ def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[
 
 
 def spark_plans(analysis: Analysis, segments: Sequence[SegmentDescription], master: str) -> dict[int, dict[str, str]]:
-    """Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
+    """Return Spark's physical plan of every node whose rows leave a Spark segment, by segment and node."""
     plans: dict[int, dict[str, str]] = {}
     for segment in segments:
         if segment.kind == "spark":
@@ -262,7 +262,7 @@ class _SegmentFrames:
 
 
 def _rows_of(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """Rows that Spark cannot look into: a plan over an empty relation would be optimized away."""
+    """Return the rows that Spark cannot look into: a plan over an empty relation would be optimized away."""
     from pyspark.sql import DataFrame
 
     empty = empty_frame(session, schema)._jdf
@@ -274,7 +274,7 @@ def _first_column(frame: DataFrame) -> str:
 
 
 def _readable(plan: str, inputs: Mapping[str, str]) -> str:
-    """The plan without column numbers, and with the names of the nodes that it reads."""
+    """Return the plan without column numbers, and with the names of the nodes that it reads."""
 
     def begin(found: re.Match[str]) -> str:
         return f"rows of {inputs.get(found[1], 'the upstream')}"

@@ -74,7 +74,7 @@ class ExecutionGraph:
             self.flows[name].commit(epoch, position)
 
     def notify_finalized(self, epoch: int) -> None:
-        """The positions of ``epoch`` are stored."""
+        """Notify the operators that the positions of ``epoch`` are stored."""
         for lane in self.lanes:
             lane.notify_finalized(epoch)
         for node in self.nodes_without_lane:
@@ -95,27 +95,27 @@ class ExecutionGraph:
     # ── what can be read at any time ─────────────────────────────────────────────────────────────────────────
 
     def busy_parts(self) -> list[str]:
-        """The flows and nodes whose threads have not ended."""
+        """Return the flows and nodes whose threads have not ended."""
         return [*self.busy_flows(), *self.busy_nodes()]
 
     def busy_flows(self) -> Iterator[str]:
-        """The flows whose threads have not ended."""
+        """Return the flows whose threads have not ended."""
         return (flow.name for flow in self.flows.values() if not flow.has_ended())
 
     def busy_nodes(self) -> Iterator[str]:
-        """The nodes whose lanes have not ended."""
+        """Return the nodes whose lanes have not ended."""
         return (str(lane.node) for lane in self.lanes if not lane.join(0))
 
     def rows_written(self) -> Mapping[str, int]:
-        """Rows per sink that its target has acknowledged."""
+        """Return the rows per sink that its target has acknowledged."""
         return {name: rows for name in self.operators if (rows := self.deliveries(name).delivered)}
 
     def deliveries(self, node: str) -> Delivery:
-        """What became of the rows of a sink; nothing for other nodes."""
+        """Return what became of the rows of a sink; nothing for other nodes."""
         return sum((each.context.deliveries.total for each in self.operators.get(node, ())), Delivery())
 
     def queued_batches(self) -> Mapping[str, int]:
-        """Batches that wait in front of each node with lanes."""
+        """Return batches that wait in front of each node with lanes."""
         queued: dict[str, int] = {}
         for lane in self.lanes:
             queued[lane.node.name] = queued.get(lane.node.name, 0) + lane.queued

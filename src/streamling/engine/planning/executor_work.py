@@ -35,7 +35,7 @@ DELIVERY: Final = [field.name for field in fields(Delivery)]
 
 
 def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = None) -> ArrowMap:
-    """The function that Spark calls for each partition; it is pickled with everything it needs.
+    """Return the function that Spark calls for each partition; it is pickled with everything it needs.
 
     ``operator`` replaces the class of ``planned`` if that one cannot be pickled.
     """
@@ -47,7 +47,7 @@ def on_executor(planned: PlannedNode, operator: type[Operator[Any]] | None = Non
 
 
 def _portable(context: NodeContext[Any]) -> NodeContext[Any]:
-    """The context without what belongs to the driver's process."""
+    """Return the context without what belongs to the driver's process."""
     return replace(
         context,
         state=UnavailableState(f"{context.name}: state is not available on executors"),

@@ -41,7 +41,7 @@ _ORDER = "__streamling_order"
 
 class Placement(Protocol):
     def place(self, planned: PlannedNode) -> Operator[Any]:
-        """The operator that the engine runs for a transform or sink."""
+        """Return the operator that the engine runs for a transform or sink."""
 
 
 class LocalPlacement:
@@ -63,12 +63,12 @@ class ClusterPlacement:
 
 
 def runs_on_executors(node: Node, kind: type[Operator[Any]]) -> bool:
-    """Whether Python workers of a cluster run ``node``."""
+    """Return whether Python workers of a cluster run ``node``."""
     return kind.distributable and node.dead_letters is None
 
 
 def placement_for(master: str) -> Placement:
-    """Spark with a local master runs on this machine; any other master is a cluster."""
+    """Return the placement for ``master``: a local one runs on this machine, any other is a cluster."""
     return LocalPlacement() if is_local(master) else ClusterPlacement()
 
 
@@ -144,8 +144,8 @@ class ExecutorSink(FrameSink[Any]):
 
 
 def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> DataFrame:
-    """Rows of one key on one executor, in source order: a shuffle alone delivers them in any order, but the last
-    operation on a key has to win. Without ``tasks``, one for each core: in a stream Spark would use 200."""
+    """Return the rows of one key on one executor, in source order: a shuffle alone delivers them in any order, but the
+    last operation on a key has to win. Without ``tasks``, one for each core: in a stream Spark would use 200."""
     from pyspark.sql import functions as f
 
     numbered = frame.withColumn(_ORDER, f.monotonically_increasing_id())
@@ -163,7 +163,7 @@ _ON_EXECUTORS: Mapping[NodeKind, Callable[[Any, PlannedNode], Operator[Any]]] = 
 
 
 def is_collected(pipeline: Pipeline, node: Node, registry: Registry) -> bool:
-    """Whether rows of ``node`` are loaded into this process, as rejected ones are. They are not when Spark alone
+    """Return whether rows of ``node`` are loaded into this process, as rejected ones are. They are not when Spark alone
     processes them down to the last sink."""
     below = list(pipeline.downstream(node.name))
     if any(one.dead_letters is not None for one in (node, *below)):
@@ -177,5 +177,5 @@ def _collects(consumer: Node, registry: Registry) -> bool:
 
 
 def is_spread(pipeline: Pipeline, node: Node) -> bool:
-    """Whether rows of ``node`` pass through a transform that Spark spreads over several tasks by key."""
+    """Return whether rows of ``node`` pass through a transform that Spark spreads over several tasks by key."""
     return any(below.kind.has_output and below.options.instance_count > 1 for below in pipeline.downstream(node.name))

@@ -68,7 +68,7 @@ class Analysis:
 
 
 def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
-    """The number of instances of ``node``: as the operator class declares; otherwise ``parallelism``, or one."""
+    """Return the number of instances of ``node``: as the operator class declares; otherwise ``parallelism``, or one."""
     declared = operator.partitioning(node.options)
     if declared is None:
         return node.options.instance_count if operator.scales_with_parallelism else 1
@@ -78,8 +78,8 @@ def instances_of(node: Node, operator: type[Operator[Any]]) -> int:
 def router_of(
     node: Node, operator: type[Operator[Any]], input_schema: pa.Schema, upstream_key: tuple[str, ...] = ()
 ) -> Router:
-    """Divides the rows of ``node`` among its instances. If the node itself makes the columns of its key, they are not
-    in its input: then the key of its upstream is used."""
+    """Return what divides the rows of ``node`` among its instances. If the node itself makes the columns of its key,
+    they are not in its input: then the key of its upstream is used."""
     declared = operator.partitioning(node.options)
     instances = instances_of(node, operator)
     match declared.routing if declared else ByPrimaryKey():

@@ -32,7 +32,7 @@ _CONCURRENT_SOURCES = 8
 
 
 def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, AnySource[Any]]:
-    """The source operators; no system has been contacted yet."""
+    """Return the source operators; no system has been contacted yet."""
     sources, problems = {}, NodeProblems()
     for node in pipeline.sources:
         with problems.collect(node):
@@ -47,7 +47,7 @@ def make_sources(pipeline: Pipeline, registry: Registry, context: ContextFactory
 
 
 def make_side_outputs(pipeline: Pipeline, registry: Registry, context: ContextFactory) -> dict[str, SideOutput[Any]]:
-    """The side outputs, which other operators receive in their context; no system has been contacted yet."""
+    """Return the side outputs, which other operators receive in their context; no system has been contacted yet."""
     side_outputs, problems = {}, NodeProblems()
     for node in pipeline.transforms:
         kind = registry.operator(node)

@@ -50,7 +50,7 @@ class Contexts:
     dropped_columns: dict[str, dict[str, object]] = field(default_factory=dict)
 
     def __call__(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
-        """The context of one instance of a node's operator."""
+        """Return the context of one instance of a node's operator."""
         flow = node.name if instances == 1 else f"{node.name}[{instance}]"
         return NodeContext(
             name=node.name,
@@ -82,8 +82,8 @@ class Contexts:
 def row_measures(
     pipeline: Pipeline, registry: Registry, observer: RunObserver, metrics: MetricStore, counting: SparkCounting
 ) -> Mapping[str, RowMeasures]:
-    """What is measured about the rows of nodes besides their number: event times where the file asks for them, row
-    kinds while rows are counted in Spark."""
+    """Return what is measured about the rows of nodes besides their number: event times where the file asks for them,
+    row kinds while rows are counted in Spark."""
     times, found = observer.event_times, {}
     for node in pipeline:
         kinds = registry.operator(node).row_kind_metric

@@ -61,12 +61,12 @@ def run_checks(
 
 
 def healthy(checks: Iterable[Check]) -> bool:
-    """Whether pipelines can run."""
+    """Return whether pipelines can run."""
     return all(check.status != "bad" for check in checks)
 
 
 def render(checks: Iterable[Check]) -> str:
-    """The checks as text, one line each, remedies below."""
+    """Return the checks as text, one line each, remedies below."""
     checks = list(checks)
     width = max(len(check.name) for check in checks)
     lines = []

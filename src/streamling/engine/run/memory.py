@@ -16,7 +16,7 @@ _MEGABYTE = 2**20
 
 
 def total_memory_mb() -> int | None:
-    """The memory of the machine, or of the container if that is less; None if the system does not report it."""
+    """Return the memory of the machine, or of the container if that is less; None if the system does not report it."""
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -30,7 +30,7 @@ def total_memory_mb() -> int | None:
 
 
 def python_megabytes() -> float | None:
-    """The memory of this process; where the system does not report it, its peak."""
+    """Return the memory of this process; where the system does not report it, its peak."""
     current = _resident(os.getpid())
     if current is not None:
         return current
@@ -39,7 +39,7 @@ def python_megabytes() -> float | None:
 
 
 def jvm_megabytes(session: SparkSession) -> float | None:
-    """The memory of the JVM; None if the system does not report it."""
+    """Return the memory of the JVM; None if the system does not report it."""
     return _resident(_jvm_process(session))
 
 

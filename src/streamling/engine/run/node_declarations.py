@@ -49,7 +49,7 @@ class NodeDeclarations:
         return not is_local(self.config.spark.master) and any(runs_on_executors(node, kind) for node, kind in self)
 
     def connections(self, spark: Callable[[], SparkSession]) -> list[NodeConnection]:
-        """What the nodes connect to. No connection is made yet; ``spark`` is for checks that need a session."""
+        """Return what the nodes connect to. No connection is made yet; ``spark`` is for checks that need a session."""
         found = []
         for node, kind in self:
             with node_errors(node):
@@ -58,7 +58,7 @@ class NodeDeclarations:
         return found
 
     def external_positions(self, spark: Callable[[], SparkSession], only: str | None) -> list[ExternalPosition]:
-        """Positions that the nodes, or ``only`` one, store outside of the state backend."""
+        """Return the positions that the nodes, or ``only`` one, store outside of the state backend."""
         found: list[ExternalPosition] = []
         for node, kind in self:
             if only in (None, node.name):
@@ -66,7 +66,7 @@ class NodeDeclarations:
         return found
 
     def queue_length(self, node: Node) -> int:
-        """Batches that may wait in front of ``node``."""
+        """Return batches that may wait in front of ``node``."""
         found, config = self.registry.get(node.kind, node.type), self.config
         own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
         return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH

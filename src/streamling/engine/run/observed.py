@@ -62,7 +62,7 @@ class ObservedRun:
         return self.state in ("running", "paused") and run.epoch is not None and not run.retrying.errors
 
     def topology(self, *, full: bool = True) -> dict[str, Any]:
-        """Nodes and edges with their numbers; without ``full``, what never changes is left out."""
+        """Return nodes and edges with their numbers; without ``full``, what never changes is left out."""
         status, started = self._run.status(), self._run.started_at
         with self._lock:
             parts = self._topology.nodes_and_history(full=full)
@@ -81,7 +81,7 @@ class ObservedRun:
         }
 
     def counts(self) -> RunCounts:
-        """The counts of the run and of its nodes so far."""
+        """Return the counts of the run and of its nodes so far."""
         return self._topology.counts()
 
     def record(self, now: float) -> None:
@@ -89,37 +89,37 @@ class ObservedRun:
         self._history.add(now, self.counts())
 
     def history(self, buckets: int, node: str | None) -> dict[str, Any]:
-        """Rates and lag of the run, or of a node, in the last ``buckets`` of ten seconds."""
+        """Return rates and lag of the run, or of a node, in the last ``buckets`` of ten seconds."""
         return self._history.series(time.time(), buckets, node)
 
     def epochs(self, limit: int) -> list[dict[str, Any]]:
-        """The last epochs, newest first."""
+        """Return the last epochs, newest first."""
         return [record.as_object() for record in self._run.observer.epochs.recent(limit)]
 
     def error(self) -> dict[str, Any] | None:
-        """Why the run has failed; None if it has not."""
+        """Return why the run has failed; None if it has not."""
         failure = self._run.failure
         return None if failure is None else error_object(failure)
 
     def dead_letters(self, node: str | None, limit: int) -> list[dict[str, Any]]:
-        """The last rejected rows, newest first."""
+        """Return the last rejected rows, newest first."""
         return [row.as_object() for row in self._run.observer.dead_letters.recent(node, limit)]
 
     def has_node(self, name: str) -> bool:
         return any(node.name == name for node in self._run.pipeline)
 
     def columns(self, name: str) -> pa.Schema | None:
-        """The columns of a node's rows; None if they are not known yet."""
+        """Return the columns of a node's rows; None if they are not known yet."""
         analysis = self._run.analysis
         planned = None if analysis is None else analysis.nodes.get(name)
         return None if planned is None else planned.schema
 
     def upstreams(self, name: str) -> tuple[str, ...]:
-        """The nodes whose rows ``name`` takes."""
+        """Return the nodes whose rows ``name`` takes."""
         return self._run.pipeline[name].upstreams
 
     def measurements(self) -> list[Series]:
-        """Everything measured so far. From the first call on, rows inside plans of Spark are counted, too."""
+        """Return everything measured so far. From the first call on, rows inside plans of Spark are counted, too."""
         self._run.count_in_spark()
         return self._run.metrics.snapshot()
 
@@ -135,7 +135,7 @@ class ObservedRun:
 
 
 def error_object(error: StreamlingError) -> dict[str, Any]:
-    """``error`` as the admin API shows it."""
+    """Return ``error`` as the admin API shows it."""
     return {
         "node": None if error.node is None else error.node.name,
         "message": redact(error.with_causes),

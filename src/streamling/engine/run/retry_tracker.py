@@ -14,7 +14,7 @@ class RetryTracker:
         self._errors: dict[str, StreamlingError] = {}
 
     def report(self, node: str, error: StreamlingError | None) -> None:
-        """``node`` retries because of ``error``; None if it has succeeded."""
+        """Record that ``node`` retries because of ``error``; None if it has succeeded."""
         if error is None:
             self._errors.pop(node, None)
         else:
@@ -26,11 +26,11 @@ class RetryTracker:
         return dict(self._errors)
 
     def causes(self, verb: str = "is retrying") -> str:
-        """The nodes that retry, and why; empty if there are none."""
+        """Return the nodes that retry, and why; empty if there are none."""
         return "; ".join(f"'{node}' {verb}: {error}" for node, error in dict(self._errors).items())
 
     def add_retry_cause(self, failure: StreamlingError) -> StreamlingError:
-        """``failure`` with the errors that are being retried as its cause, unless it has one."""
+        """Return ``failure`` with the errors that are being retried as its cause, unless it has one."""
         errors = dict(self._errors)
         if not errors or failure.__cause__ is not None:
             return failure

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: a checkpoint that takes longer is worth a remark
+#: a checkpoint that takes longer is reported in the status
 _STALLED_SECONDS = 5.0
 #: stack depth that one node of a chain adds to the processing of a batch, and what everything else needs
 _CALLS_PER_NODE, _OTHER_CALLS = 20, 1000
@@ -217,7 +217,7 @@ class PipelineRun:
         self._checkpointer.start()
 
     def _build(self) -> ExecutionGraph:
-        """All parts of the pipeline; nothing is started."""
+        """Return all parts of the pipeline; nothing is started."""
         assert self.analysis is not None, "analyse first"
         events = Events(
             on_ack=lambda sink, epoch, entries: self._checkpoints.acked(sink, epoch, entries),
@@ -298,7 +298,7 @@ class PipelineRun:
             raise self.failure
 
     def operators(self, node: str) -> Sequence[Operator[Any]]:
-        """The operators that run ``node``, one per instance."""
+        """Return the operators that run ``node``, one per instance."""
         return self.graph.operators[node]
 
     @property
@@ -316,7 +316,7 @@ class PipelineRun:
         return self._termination.stopping.is_set()
 
     def has_source_ended(self, node: str) -> bool:
-        """Whether the source ``node`` has delivered its last row."""
+        """Return whether the source ``node`` has delivered its last row."""
         flows = (name for name, flow in self.graph.flows.items() if flow.node.name == node)
         return not any(self._termination.is_running(flow) for flow in flows)
 
@@ -344,22 +344,22 @@ class PipelineRun:
         return f"the checkpoint waits for {waiting}" if waiting else ""
 
     def rows_written(self) -> Mapping[str, int]:
-        """Rows per sink that its target has acknowledged."""
+        """Return the rows per sink that its target has acknowledged."""
         return self.graph.rows_written()
 
     def summary(self) -> str:
-        """The rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
+        """Return the rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
         return summary(self.pipeline, self.graph)
 
     def unfinished(self) -> list[str]:
-        """What a stop still waits for. May be called from any thread at any time."""
+        """Return what a stop still waits for. May be called from any thread at any time."""
         waiting = self._checkpointer.missing() if self._checkpointer is not None else None
         parts = [f"the final checkpoint waits for {waiting}"] if waiting else []
         parts += [f"{node} is busy" for node in self.graph.busy_nodes()]
         return parts or [f"{flow} is busy" for flow in self.graph.busy_flows()]
 
     def progress(self) -> Progress | None:
-        """Progress of all bounded sources that know theirs; None if there are none."""
+        """Return progress of all bounded sources that know theirs; None if there are none."""
         flows = self.graph.flows.values()
         sources = [flow.source for flow in flows] or self._sources.values()
         return total_progress([progress for source in sources if (progress := source.progress())])

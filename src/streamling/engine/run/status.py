@@ -37,7 +37,7 @@ class RunStatus:
 def current_status(
     pipeline: Pipeline, graph: ExecutionGraph, checkpointer: Checkpointer | None, progress: Progress | None
 ) -> RunStatus:
-    """The status of the running parts of ``pipeline``; there is no ``checkpointer`` before the start."""
+    """Return the status of the running parts of ``pipeline``; there is no ``checkpointer`` before the start."""
     flows = list(graph.flows.values())
     written, dead = Delivery(), Delivery()
     for sink in pipeline.sinks:
@@ -59,7 +59,7 @@ def current_status(
 
 
 def summary(pipeline: Pipeline, graph: ExecutionGraph) -> str:
-    """The rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
+    """Return the rows per sink, for people: ``2 to out (3 deduplicated), 1 dead letter to bad``."""
     parts = []
     for name in (sink.name for sink in pipeline.sinks):
         delivery = graph.deliveries(name)
@@ -72,14 +72,14 @@ def summary(pipeline: Pipeline, graph: ExecutionGraph) -> str:
 
 
 def sum_known(numbers: Iterable[int | None]) -> int | None:
-    """The sum of the known numbers; None if there are none."""
+    """Return the sum of the known numbers; None if there are none."""
     known = [number for number in numbers if number is not None]
     return sum(known) if known else None
 
 
 def total_progress(known: Sequence[Progress]) -> Progress | None:
-    """The progress of several sources together: of those that have not ended, if any. Different units cannot be added;
-    the one with the largest total counts."""
+    """Return the progress of several sources together: of those that have not ended, if any. Different units cannot be
+    added; the one with the largest total counts."""
     running = [progress for progress in known if progress.done < progress.total] or known
     if not running:
         return None

@@ -43,11 +43,11 @@ class Termination:
         self.on_finish: Callable[[], None] = lambda: None
 
     def watch(self, flows: Iterable[str]) -> None:
-        """The flows that the run consists of."""
+        """Set the flows that the run consists of."""
         self._running = set(flows)
 
     def request_stop(self, reason: str, keep_position: bool) -> None:
-        """The first reason counts."""
+        """Request a stop; the first reason counts."""
         with self._changed:
             self.keeps_position |= keep_position
             if self.reason is None:
@@ -93,12 +93,13 @@ class Termination:
             self._changed.wait_for(lambda: self.reason is not None)
 
     def countdown(self) -> Callable[[], float]:
-        """Returns the seconds that are left for closing the parts of the run, at least 0.1."""
+        """Return a function that returns the seconds left for closing the parts of the run, at least 0.1."""
         deadline = self._deadline or self._clock.now() + self._budget
         return lambda: max(0.1, deadline - self._clock.now())
 
     def exits_fast(self, config: AppConfig, sources: Iterable[AnySource[Any]]) -> bool:
-        """``drain_policy: fast`` skips the last checkpoint after a signal, but not for bounded work."""
+        """Return whether to skip the last checkpoint: ``drain_policy: fast`` does after a signal, but not for bounded
+        work."""
         if self.reason is None or config.drain_policy != "fast":
             return False
         if any(source.always_drains for source in sources):
@@ -126,7 +127,7 @@ class Termination:
         self.fail(add_cause(failure))
 
     def fail_busy(self, parts: Sequence[str]) -> None:
-        """``parts`` have not ended in time."""
+        """Fail because ``parts`` have not ended in time."""
         self.fail(
             StreamlingError(
                 f"still busy after shutdown_budget_secs ({self._budget:g} s): {', '.join(parts)}; rows since the last "

@@ -32,8 +32,8 @@ class Topology:
         self._last: dict[bool, tuple[float, dict[str, Any]]] = {}
 
     def nodes_and_history(self, *, full: bool) -> dict[str, Any]:
-        """Nodes, edges and history; without ``full``, nodes have no fields that never change. Clients that ask within
-        half a second get the same."""
+        """Return nodes, edges and history; without ``full``, nodes have no fields that never change. Clients that ask
+        within half a second get the same."""
         now = time.monotonic()
         made, described = self._last.get(full, (0.0, {}))
         if now - made < _FRESH_SECONDS:
@@ -52,7 +52,7 @@ class Topology:
         }
 
     def counts(self) -> RunCounts:
-        """The counts of the run and of its nodes so far."""
+        """Return the counts of the run and of its nodes so far."""
         rows, status = self._rows(), self._run.status()
         nodes = {name: Counts(*each, self._lag(name)) for name, each in rows.items()}
         rows_in = sum(rows[node.name][1] for node in self._run.pipeline.sources)
@@ -78,8 +78,8 @@ class Topology:
         )
 
     def _rows(self) -> Mapping[str, tuple[int, int]]:
-        """Rows in and out of every node. Rows that stay inside a plan of Spark are not counted: they are those that the
-        nodes around it have counted."""
+        """Return the rows in and out of every node. Rows that stay inside a plan of Spark are not counted: they are
+        those that the nodes around it have counted."""
         pipeline, rows_in, rows_out = self._run.pipeline, {}, {}
         for node in reversed(pipeline.nodes):
             rows_in[node.name] = self._counted("input_rows", node.name)
@@ -188,7 +188,7 @@ class Topology:
         return not node.kind.has_input and bool(self._run.graph.flows) and self._run.has_source_ended(node.name)
 
     def _threads(self, name: str) -> int:
-        """Threads of the node; 0 if Spark runs it on those of its sources."""
+        """Return threads of the node; 0 if Spark runs it on those of its sources."""
         graph = self._run.graph
         lanes = sum(lane.node.name == name for lane in graph.lanes)
         return lanes or sum(flow.node.name == name for flow in graph.flows.values())
@@ -222,7 +222,7 @@ def _edge(window: Window, upstream: str, node: str, kind: str, field: str) -> di
 
 
 def _definition(node: Node) -> str:
-    """The program of a node, or its fields as YAML."""
+    """Return the program of a node, or its fields as YAML."""
     for field in ("sql", "script"):
         if isinstance(text := getattr(node.options, field, None), str):
             return text

@@ -51,7 +51,7 @@ class _StateBackend(Section):
 
 
 def _blocks() -> dict[str, Any]:
-    """The fields of `StateBackendSettings`: the type, and the blocks of all built-in backends."""
+    """Return the fields of `StateBackendSettings`: the type, and the blocks of all built-in backends."""
     types = tuple(sorted(type for builtin in builtins() for type in builtin.state_backends))
     chosen: Any = Annotated[Literal[types], values.folded(*types)]
     fields = {"backend_type": (chosen, Field(default="Sqlite", description="Where state is kept."))}

@@ -8,7 +8,7 @@ from streamling.builtins import builtins
 
 
 def owner(key: str, names: frozenset[str] = frozenset()) -> str:
-    """The node that a state key belongs to: one of ``names`` if it matches, otherwise as the key's form says."""
+    """Return the node that a state key belongs to: one of ``names`` if it matches, otherwise as the key's form says."""
     for pattern in (pattern for builtin in builtins() for pattern in builtin.state_keys):
         if found := re.fullmatch(pattern, key):
             return found["node"]

@@ -39,7 +39,7 @@ class MemoryState(StateBackend):
             self._entries.clear()
 
     def close(self) -> None:
-        """There is nothing to close: the entries stay readable."""
+        """Do nothing: the entries stay readable."""
 
 
 class MemoryStateStore(StateStore[None]):

@@ -36,7 +36,7 @@ _ELSEWHERE: Final = "set state_backend.sqlite.database_path to another file"
 
 
 def _remedy(error: Exception, code: int) -> str | None:
-    """The remedy for an error of SQLite or of the file system."""
+    """Return the remedy for an error of SQLite or of the file system."""
     if code in _DAMAGED:
         return f"restore the file from a backup, move it aside with 'streamling state reset', or {_ELSEWHERE}"
     if code in _NOT_WRITABLE or isinstance(error, OSError):

@@ -100,7 +100,8 @@ class SqliteFile:
             connection.close()
 
     def _check(self, version: int) -> None:
-        """SQLite continues to write to a file that was deleted, and everything would be lost after a restart."""
+        """Raise an error if the file is not the one that was opened: SQLite continues to write to a file that was
+        deleted, and everything would be lost after a restart."""
         changed = self._path if version != self._version else self._changed_file()
         if changed is not None:
             raise StreamlingError(
@@ -110,12 +111,12 @@ class SqliteFile:
             )
 
     def _changed_file(self) -> Path | None:
-        """A file that has been deleted or replaced since it was opened."""
+        """Return a file that has been deleted or replaced since it was opened."""
         found = self._identities()
         return next((file for file, identity in self._files.items() if found.get(file) != identity), None)
 
     def _identities(self) -> dict[Path, tuple[int, int]]:
-        """The database and its write-ahead log, with the identities of the files."""
+        """Return the database and its write-ahead log, with the identities of the files."""
         found = {}
         for file in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             with suppress(OSError):

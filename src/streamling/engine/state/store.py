@@ -14,7 +14,7 @@ from streamling.plugins.state_backend import StateBackend, StateStore
 
 
 def state_store(config: AppConfig, shared: SharedResources | None = None) -> StateStore[Any]:
-    """The place of the state of ``config``, in the namespace of its application. Its connections are those of
+    """Return the place of the state of ``config``, in the namespace of its application. Its connections are those of
     ``shared``."""
     settings = config.part(StateConfig).state_backend
     builtin = next(each for each in builtins() if settings.backend_type in each.state_backends)
@@ -28,8 +28,8 @@ def state_store(config: AppConfig, shared: SharedResources | None = None) -> Sta
 
 
 def find_legacy_state(config: AppConfig, belongs: Callable[[str], bool]) -> StateBackend | None:
-    """The entries that a pipeline wrote before it had its own application id, if there are any whose keys ``belongs``
-    accepts, and none under the application id of ``config``."""
+    """Return the entries that a pipeline wrote before it had its own application id, if there are any whose keys
+    ``belongs`` accepts, and none under the application id of ``config``."""
     if config.application_id == LEGACY_APPLICATION_ID:
         return None
     former = state_store(config.model_copy(update={"application_id": LEGACY_APPLICATION_ID})).find()

@@ -29,13 +29,13 @@ class Metric:
 
 
 def unit_of(name: str, kind: Kind) -> str:
-    """The unit of ``name``; empty for plain numbers."""
+    """Return the unit of ``name``; empty for plain numbers."""
     known = metrics().get(name)
     return MILLISECONDS if kind == "histogram" else known.unit if known else ""
 
 
 def meaning_of(name: str) -> str:
-    """The description of ``name``, if it is known."""
+    """Return the description of ``name``, if it is known."""
     known = metrics().get(name)
     return known.meaning if known else ""
 
@@ -109,7 +109,7 @@ _RUNTIME: Final = {
 
 @cache
 def metrics() -> Mapping[str, Metric]:
-    """The metrics of the runtime and of all built-in nodes, by name."""
+    """Return the metrics of the runtime and of all built-in nodes, by name."""
     found = dict(_RUNTIME)
     for builtin in builtins():
         if builtin.metrics:

@@ -62,12 +62,12 @@ class LogBook(logging.Handler):
             ring.append(LogRecord(number, time, level, node, text))
 
     def tail(self, pipeline: str, count: int) -> list[LogRecord]:
-        """The last ``count`` records."""
+        """Return the last ``count`` records."""
         with self._guard:
             return list(self._rings.get(pipeline, ()))[-count:] if count else []
 
     def after(self, pipeline: str, number: int) -> list[LogRecord]:
-        """The records after the one with this number."""
+        """Return the records after the one with this number."""
         with self._guard:
             return [record for record in self._rings.get(pipeline, ()) if record.number > number]
 
@@ -76,7 +76,8 @@ class LogBook(logging.Handler):
             return self._numbers.get(pipeline, 0)
 
     def retire(self, pipeline: str) -> None:
-        """A pipeline was deleted: its records are kept for whoever follows them, until many others were deleted."""
+        """Handle the deletion of a pipeline: its records are kept for whoever follows them, until many others were
+        deleted."""
         with self._guard:
             self._retired.append(pipeline)
             while len(self._retired) > _RETIRED:

@@ -43,7 +43,7 @@ current_run: ContextVar[RunScope | None] = ContextVar("current_run", default=Non
 
 
 def pipeline_of_thread() -> str:
-    """The pipeline that the current thread works for; empty if for none."""
+    """Return the pipeline that the current thread works for; empty if for none."""
     run = current_run.get()
     return current_pipeline.get() or ("" if run is None else run.pipeline)
 
@@ -59,12 +59,12 @@ def configure_logging(log_format: str, level: str) -> None:
 
 
 def logs_are_json() -> bool:
-    """Whether stderr has one JSON object per line."""
+    """Return whether stderr has one JSON object per line."""
     return any(isinstance(h.formatter, _JsonFormatter) for h in logging.getLogger("streamling").handlers)
 
 
 def formatted_as_json(level: int, message: str) -> str | None:
-    """``message`` as a JSON log line, without taking the log's lock; None for a text log."""
+    """Return ``message`` as a JSON log line, without taking the log's lock; None for a text log."""
     for handler in logging.getLogger("streamling").handlers:
         if isinstance(handler.formatter, _JsonFormatter):
             return handler.format(logging.LogRecord("streamling", level, "", 0, message, None, None))
@@ -72,8 +72,8 @@ def formatted_as_json(level: int, message: str) -> str | None:
 
 
 def _level(text: str) -> int:
-    """The level in ``text``, which may use the syntax of RUST_LOG (`info,streamling=debug`): the level for `streamling`
-    wins."""
+    """Return the level in ``text``, which may use the syntax of RUST_LOG (`info,streamling=debug`): the level for
+    `streamling` wins."""
     level = logging.INFO
     for part in text.lower().split(","):
         target, _, name = part.strip().rpartition("=")
@@ -104,7 +104,7 @@ class _TextFormatter(logging.Formatter):
         return f"{time} {level} {message}{trace}"
 
     def _trace(self, record: logging.LogRecord) -> str:
-        """Indented: text that an error quotes must not look like a log line."""
+        """Indent a trace: text that an error quotes must not look like a log line."""
         if not record.exc_info:
             return ""
         lines = printable_lines(self.formatException(record.exc_info)).split("\n")
@@ -132,7 +132,7 @@ class _JsonFormatter(logging.Formatter):
 
 @contextmanager
 def captured_warnings() -> Iterator[list[str]]:
-    """Collects warnings that are logged during the block, and still shows them."""
+    """Collect warnings that are logged during the block, and still show them."""
     messages: list[str] = []
 
     class Collector(logging.Handler):

@@ -50,7 +50,7 @@ class Series:
 
     @classmethod
     def of_object(cls, given: Mapping[str, Any]) -> Self:
-        """The series that `dataclasses.asdict` and JSON have made ``given`` of."""
+        """Return the series that `dataclasses.asdict` and JSON have made ``given`` of."""
         node, name, tags = given["key"]
         value = given["value"]
         if isinstance(value, Mapping):
@@ -83,17 +83,17 @@ class MetricStore:
             self._nodes.setdefault(node, {}).update(tags)
 
     def of(self, node: str) -> NodeMetrics:
-        """The metrics object of ``node``."""
+        """Return the metrics object of ``node``."""
         return NodeMetrics(self, node)
 
     def value(self, name: str, node: str = PIPELINE, **tags: str) -> float | Distribution | None:
-        """The current value for exactly these tags; None if there is none."""
+        """Return the current value for exactly these tags; None if there is none."""
         with self._lock:
             found = self._series.get((node, name, _sorted(tags)))
             return None if found is None else found.read()
 
     def snapshot(self) -> list[Series]:
-        """Everything measured so far."""
+        """Return everything measured so far."""
         for hook in self._hooks:
             hook()
         with self._lock:
@@ -149,7 +149,7 @@ class NodeMetrics:
         self._store.record("histogram", self._node, name, seconds * 1000, tags)
 
     def distribution(self, name: str, total: float, buckets: Sequence[int]) -> None:
-        """Many observations of a latency at once: the sum of milliseconds, and how many are in each bucket."""
+        """Record many observations of a latency at once: the sum of milliseconds, and how many are in each bucket."""
         self._store.record_distribution(self._node, name, total, buckets)
 
     def gauge(self, name: str, value: float, tags: Mapping[str, str] | None = None) -> None:

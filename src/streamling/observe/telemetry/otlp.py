@@ -86,7 +86,7 @@ def _number(series: Series) -> float:
 
 
 def resource_of(config: AppConfig) -> dict[str, str]:
-    """The pipeline that measured."""
+    """Return the pipeline that measured."""
     resource = {"service.name": "streamling", "service.instance.id": config.application_id}
     pod = config.part(TelemetryConfig).pod_name
     return {**resource, "k8s.pod.name": pod} if pod else resource

@@ -49,8 +49,8 @@ class Collector:
 
 
 def headers_from(env: Mapping[str, str], signal: Signal = "metrics") -> dict[str, str]:
-    """The headers in OpenTelemetry's variables: ``name=value,name=value``, percent-encoded. For an invalid entry, only
-    the variable is logged: the text may be secret."""
+    """Return the headers in OpenTelemetry's variables: ``name=value,name=value``, percent-encoded. For an invalid
+    entry, only the variable is logged: the text may be secret."""
     headers: dict[str, str] = {}
     # the more specific one is read last and wins
     for variable in ("OTEL_EXPORTER_OTLP_HEADERS", f"OTEL_EXPORTER_OTLP_{signal.upper()}_HEADERS"):

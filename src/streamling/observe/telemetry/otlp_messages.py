@@ -26,7 +26,8 @@ class Period:
 def request(
     resource: Mapping[str, str], whole: Period, snapshot: Iterable[Series], last: Period, rows: Iterable[Series]
 ) -> ExportMetricsServiceRequest:
-    """All of ``snapshot``, measured over the ``whole`` time, and the ``rows`` of the ``last`` part of it."""
+    """Return a message with all of ``snapshot``, measured over the ``whole`` time, and the ``rows`` of the ``last``
+    part of it."""
     by_name: dict[str, list[Series]] = {}
     for series in snapshot:
         by_name.setdefault(series.name, []).append(series)

@@ -99,7 +99,7 @@ class _Http(Generic[AnswerT]):
         return json.dumps(_with_hex_ids(json_format.MessageToDict(message, use_integers_for_enums=True))).encode()
 
     def _explanation(self, reply: HttpResponse) -> str:
-        """The receiver's explanation, unless it contains a secret."""
+        """Return the receiver's explanation, unless it contains a secret."""
         if reply.content_type not in ("text/plain", "application/json"):
             return ""
         text = reply.body.decode(errors="replace")
@@ -109,7 +109,7 @@ class _Http(Generic[AnswerT]):
         return f": {said}" if said else ""
 
     def _answer(self, text: bytes) -> AnswerT:
-        """Not every gateway responds with the message that the protocol requires."""
+        """Parse the response: not every gateway responds with the message that the protocol requires."""
         answer: AnswerT = self._service.answer()
         try:
             if self._as_json:
@@ -122,7 +122,7 @@ class _Http(Generic[AnswerT]):
 
 
 def _with_hex_ids(value: Any) -> Any:
-    """The ids of traces and spans are hex digits, unlike all other bytes in the JSON of Protobuf."""
+    """Write the ids of traces and spans as hex digits, unlike all other bytes in the JSON of Protobuf."""
     match value:
         case dict():
             return {
@@ -164,8 +164,8 @@ def _grpc(endpoint: Collector, service: Service[AnswerT], network: NetworkPolicy
 
 
 def _checked_target(host: str, network: NetworkPolicy) -> tuple[str, list[tuple[str, Any]]]:
-    """The addresses of ``host``, checked, and the options with which a channel uses only these: gRPC would resolve the
-    name again later."""
+    """Return the addresses of ``host``, checked, and the options with which a channel uses only these: gRPC would
+    resolve the name again later."""
     name, _, port = host.rpartition(":")
     name = name.strip("[]")
     try:

@@ -16,7 +16,7 @@ _NOT_IN_LABELS = re.compile(r"[^a-zA-Z0-9_]")
 
 
 def exposition(snapshot: Iterable[Series], tags: Mapping[str, str] | None = None) -> str:
-    """The text, in an order independent of ``snapshot``; secrets in label values are masked. ``tags`` are added
+    """Return the text, in an order independent of ``snapshot``; secrets in label values are masked. ``tags`` are added
     to every series that does not have them."""
     families: dict[str, list[Series]] = {}
     for series in snapshot:
@@ -25,7 +25,7 @@ def exposition(snapshot: Iterable[Series], tags: Mapping[str, str] | None = None
 
 
 def family(name: str, kind: Kind) -> str:
-    """The Prometheus name of the metric ``name``.
+    """Return the Prometheus name of the metric ``name``.
 
     >>> family("output_rows", "counter"), family("http_request_latency", "histogram")
     ('streamling_output_rows_total', 'streamling_http_request_latency_milliseconds')

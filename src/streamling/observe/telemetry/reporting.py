@@ -32,7 +32,7 @@ _REMINDER: Final = 600.0
 
 
 def is_reported(config: AppConfig, file: Path | None) -> bool:
-    """Whether the metrics of a run are exported."""
+    """Return whether the metrics of a run are exported."""
     return file is not None or config.part(TelemetryConfig).open_telemetry_metrics.pushes
 
 

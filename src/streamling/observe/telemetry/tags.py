@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 def create_store(pipeline: Pipeline, config: AppConfig, types: NodeTypes) -> MetricStore:
-    """An empty store that knows the nodes of ``pipeline``; operators add their own tags later."""
+    """Return an empty store that knows the nodes of ``pipeline``; operators add their own tags later."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     store = MetricStore(settings.metric_deny_list, settings.tags)
     for node in pipeline.nodes:

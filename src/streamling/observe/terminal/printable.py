@@ -19,7 +19,7 @@ _NAMED = {"\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
 def printable(text: str) -> str:
-    """``text`` on one line: line breaks and all other control characters are escaped.
+    """Return ``text`` on one line: line breaks and all other control characters are escaped.
 
     >>> printable("done\\n12:00 ERROR \\x1b[2J")
     'done\\\\n12:00 ERROR \\\\x1b[2J'
@@ -28,17 +28,17 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """``text`` with its line breaks and tabs; all other control characters are escaped."""
+    """Return ``text`` with its line breaks and tabs; all other control characters are escaped."""
     return _UNSAFE.sub(_escaped, text)
 
 
 def printable_codes(text: str) -> str:
-    """``text`` with its line breaks and colours; all other control codes are escaped."""
+    """Return ``text`` with its line breaks and colours; all other control codes are escaped."""
     return _OUR_CODES.sub(lambda match: match[1] or _escaped(match), text)
 
 
 def printable_json(text: str) -> str:
-    """JSON ``text`` with the control characters that JSON allows inside strings written as ``\\\\uXXXX``."""
+    """Return JSON ``text`` with the control characters that JSON allows inside strings written as ``\\\\uXXXX``."""
     return _UNSAFE.sub(lambda match: "".join(f"\\u{unit:04x}" for unit in _utf16(match[0])), text)
 
 

@@ -73,7 +73,7 @@ class StatusLine:
 
 
 def can_show_status(stream: TextIO | None) -> bool:
-    """Whether ``stream`` is a terminal that can redraw a line."""
+    """Return whether ``stream`` is a terminal that can redraw a line."""
     return stream is not None and stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -92,7 +92,7 @@ def status_line(stream: TextIO) -> Iterator[StatusLine]:
 
 @contextmanager
 def hide_status_line(ends_line: bool = True) -> Iterator[None]:
-    """For code that writes to the terminal while a status line may be shown."""
+    """Hide the status line, if one is shown, for code that writes to the terminal."""
     line = _current
     if line is None:
         yield

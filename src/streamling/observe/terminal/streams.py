@@ -47,7 +47,7 @@ class SafeStream:
 
 
 def terminal_of(stream: TextIO) -> TextIO:
-    """The stream behind ``stream`` while `safe_streams` are in use."""
+    """Return the stream behind ``stream`` while `safe_streams` are in use."""
     return stream.unsafe if isinstance(stream, SafeStream) else stream
 
 
@@ -68,7 +68,7 @@ def _safe(stream: TextIO) -> TextIO:
 
 
 def data_output() -> BinaryIO:
-    """Where rows are printed."""
+    """Return where rows are printed."""
     if _data is None and not hasattr(sys.stdout, "buffer"):
         return cast(BinaryIO, _TextOutput(sys.stdout))
     return _data or sys.stdout.buffer

@@ -131,7 +131,7 @@ class TestSettings(Section):
 
 
 def default_cache_dir(env: Mapping[str, str]) -> Path:
-    """The user's cache folder on this platform, with our name appended."""
+    """Return the user's cache folder on this platform, with our name appended."""
     home = Path(env.get("HOME") or Path.home())
     if cache_home := env.get("XDG_CACHE_HOME"):
         return Path(cache_home) / "streamling"
@@ -260,7 +260,7 @@ class CoreConfig(Section):
         return self._config_file
 
     def part(self, kind: type[PartT]) -> PartT:
-        """The configuration as declared by ``kind``, which has the settings of one connector."""
+        """Return the configuration as declared by ``kind``, which has the settings of one connector."""
         assert isinstance(self, kind), f"{kind.__name__} is not part of this configuration"
         return self
 

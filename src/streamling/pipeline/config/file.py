@@ -29,7 +29,7 @@ def from_file(path: Path, model: type[Section], reading: Reading) -> None:
 
 
 def read_document(document: Document, model: type[Section]) -> Reading:
-    """The settings of a document alone."""
+    """Return the settings of a document alone."""
     reading = Reading()
     from_document(document, model, reading)
     return reading

@@ -17,21 +17,22 @@ AT_MOST: Final[JsonDict] = {"pipeline": "at most"}
 
 
 def address(connection: str) -> JsonDict:
-    """Where a connection leads: hosts, ports, URLs."""
+    """Mark a setting that says where a connection leads: hosts, ports, URLs."""
     return {**FREE, "connection": connection, "part": "address"}
 
 
 def protection(connection: str) -> JsonDict:
-    """How a connection is protected: encryption, and what proves the identity of the server."""
+    """Mark a setting that says how a connection is protected: encryption, and what proves the identity of the
+    server."""
     return {**FREE, "connection": connection, "part": "protection"}
 
 
 def credential(connection: str) -> JsonDict:
-    """What proves who connects."""
+    """Mark a setting that proves who connects."""
     return {**FREE, "connection": connection, "part": "credential"}
 
 
 def credential_file(connection: str) -> JsonDict:
-    """A file of the server that belongs to its credentials, or to the address that they are for: a pipeline cannot name
-    files, and a connection that it changes does not use this one."""
+    """Mark a file of the server that belongs to its credentials, or to the address that they are for: a pipeline cannot
+    name files, and a connection that it changes does not use this one."""
     return {"connection": connection, "part": "credential"}

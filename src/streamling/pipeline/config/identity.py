@@ -9,8 +9,8 @@ LEGACY_APPLICATION_ID = "local_app_v1"
 
 
 def default_identity(file: str, name: str, folder: Path) -> str:
-    """The ``name`` in the file, otherwise its path below ``folder``, the working directory, without its extension. So
-    two files in one folder have two identities, and the folder can be moved.
+    """Return the ``name`` in the file, otherwise its path below ``folder``, the working directory, without its
+    extension. So two files in one folder have two identities, and the folder can be moved.
 
     >>> default_identity("daily/orders.yaml", "", Path("/srv/shop"))
     'daily.orders'

@@ -36,8 +36,8 @@ DEFAULT_NAME = "config"
 def load_config(
     name: str = DEFAULT_NAME, *, cwd: Path, env: Mapping[str, str], overrides: Reading | None = None
 ) -> AppConfig:
-    """The configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``; ``overrides``
-    are the settings of one pipeline.
+    """Return the configuration from the file ``name`` (`.yaml` is added) in ``cwd`` and the variables ``env``;
+    ``overrides`` are the settings of one pipeline.
 
     The default file may be missing. Keys that are unknown or have no effect are logged as warnings. Raises
     `InvalidPipeline` with every problem found.
@@ -67,8 +67,8 @@ def load_config(
 
 
 def _sections(model: type[Section]) -> dict[str, Any]:
-    """An empty section for each default section of ``model``: only then are its defaults validated, which resolves
-    relative paths against the working directory."""
+    """Return an empty section for each default section of ``model``: only then are its defaults validated, which
+    resolves relative paths against the working directory."""
     found = {name: section_of(info.annotation) for name, info in fields(model).items() if info.default is not None}
     return {name: _sections(section) for name, section in found.items() if section is not None}
 

@@ -40,7 +40,7 @@ class Reading:
     empty: dict[tuple[str, ...], Location] = field(default_factory=dict)
 
     def nested(self, base: dict[str, Any]) -> dict[str, Any]:
-        """The values as one tree, merged into ``base``."""
+        """Return the values as one tree, merged into ``base``."""
         for path, setting_value in self.values.items():
             node = base
             for part in path[:-1]:

@@ -119,7 +119,7 @@ class _Connection:
         return None if self.model.inherits is None else (self.model.inherits,)
 
     def values(self, config: AppConfig, part: str) -> dict[str, Any]:
-        """The values that the connection is made with."""
+        """Return the values that the connection is made with."""
         found = {}
         for name in self.parts.get(part, ()):
             found[name] = _value(config, (*self.section, name))
@@ -133,7 +133,7 @@ class _Connection:
 
 
 def _connections(config: AppConfig) -> Iterator[_Connection]:
-    """All connections, the inherited ones first."""
+    """Yield all connections, the inherited ones first."""
     grouped: dict[tuple[Path, str], dict[str, tuple[str, ...]]] = {}
     for setting in schema.settings(AppConfig):
         if (name := setting.extra("connection")) is not None:
@@ -177,7 +177,7 @@ def _without_credentials_of_server(
 def _changes(
     connection: _Connection, server: AppConfig, config: AppConfig, may_receive: Callable[[str], bool]
 ) -> list[str]:
-    """The settings because of which a connection is not the server's any more."""
+    """Return the settings because of which a connection is not the server's any more."""
     found = [name for part in ("protection", "credential") for name in connection.changed(server, config, part)]
     addresses = connection.changed(server, config, "address")
     if addresses and not found:
@@ -188,7 +188,7 @@ def _changes(
 
 
 def _hosts(addresses: Mapping[str, Any]) -> list[str]:
-    """The hosts in texts such as ``https://host:1/path`` and ``a:9092,b:9092``; a number is a port."""
+    """Return the hosts in texts such as ``https://host:1/path`` and ``a:9092,b:9092``; a number is a port."""
     texts = [text for text in addresses.values() if isinstance(text, str)]
     # clients disagree about the host of odd texts such as `a@b` and `a#b:1`: these have none
     return [_host(part.strip()) for text in texts for part in ([text] if "://" in text else text.split(","))]
@@ -227,7 +227,7 @@ def _value(config: AppConfig, path: Path) -> Any:
 
 
 def _with(section: Any, path: Path, value: Any) -> Any:
-    """A copy of ``section`` with the value at ``path``."""
+    """Return a copy of ``section`` with the value at ``path``."""
     first, *rest = path
     if isinstance(section, dict):
         return {**section, first: _with(section[first], tuple(rest), value) if rest else value}
@@ -236,6 +236,6 @@ def _with(section: Any, path: Path, value: Any) -> Any:
 
 
 def _attribute(section: Section, name: str) -> str:
-    """The attribute of a setting, whose name in the file may be a word of Python."""
+    """Return the attribute of a setting, whose name in the file may be a word of Python."""
     fields = type(section).model_fields.items()
     return next(attribute for attribute, info in fields if name in (info.alias, attribute))

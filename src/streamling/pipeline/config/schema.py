@@ -46,31 +46,31 @@ class Setting:
         return found if isinstance(found, str) else None
 
     def extra(self, name: str) -> Any:
-        """The value of ``name`` in the field's ``json_schema_extra``."""
+        """Return the value of ``name`` in the field's ``json_schema_extra``."""
         return extra(self.info, name)
 
     def matches(self, path: tuple[str, ...]) -> bool:
-        """Whether ``path``, which has the user's names, leads to this property."""
+        """Return whether ``path``, which has the user's names, leads to this property."""
         return len(self.path) == len(path) and self.is_below(path)
 
     def is_below(self, path: tuple[str, ...]) -> bool:
-        """Whether ``path``, which has the user's names, leads to this property or to a section with it."""
+        """Return whether ``path``, which has the user's names, leads to this property or to a section with it."""
         return len(self.path) >= len(path) and all(a in (b, ANY_NAME) for a, b in zip(self.path, path, strict=False))
 
 
 def extra(info: FieldInfo, name: str) -> Any:
-    """The value of ``name`` in ``json_schema_extra``."""
+    """Return the value of ``name`` in ``json_schema_extra``."""
     found = info.json_schema_extra
     return found.get(name) if isinstance(found, dict) else None
 
 
 def variable(path: tuple[str, ...]) -> str:
-    """The environment variable of the property at ``path``."""
+    """Return the environment variable of the property at ``path``."""
     return ENV_PREFIX + "__".join(path).upper()
 
 
 def settings(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setting]:
-    """All properties of ``model``, with sections flattened, in order of declaration."""
+    """Yield all properties of ``model``, with sections flattened, in order of declaration."""
     for name, info in fields(model).items():
         here = (*path, name)
         if section := section_of(info.annotation):
@@ -85,7 +85,7 @@ def settings(model: type[Section], path: tuple[str, ...] = ()) -> Iterator[Setti
 
 
 def fields(model: type[Section]) -> dict[str, FieldInfo]:
-    """Fields by their names in the file."""
+    """Return the fields by their names in the file."""
     return {info.alias or name: info for name, info in model.model_fields.items()}
 
 
@@ -103,7 +103,7 @@ def aliases(model: type[Section]) -> dict[str, str]:
 
 
 def section_of(annotation: Any) -> type[Section] | None:
-    """The section that a field holds, also if it is optional."""
+    """Return the section that a field holds, also if it is optional."""
     found = _without_none(annotation)
     return found if isinstance(found, type) and issubclass(found, Section) else None
 
@@ -113,7 +113,7 @@ def is_optional(info: FieldInfo) -> bool:
 
 
 def map_value(info: FieldInfo) -> Any:
-    """The type of the values of a map field; None for other fields."""
+    """Return the type of the values of a map field; None for other fields."""
     if get_origin(info.annotation) is dict:
         value: Any = get_args(info.annotation)[1]
         return value
@@ -121,12 +121,12 @@ def map_value(info: FieldInfo) -> Any:
 
 
 def is_secret(info: FieldInfo) -> bool:
-    """Whether values of this field must be masked. Maps are masked too: their content is unknown."""
+    """Return whether values of this field must be masked. Maps are masked too: their content is unknown."""
     return _without_none(info.annotation) is SecretStr or map_value(info) is not None
 
 
 def is_typed_secret(info: FieldInfo) -> bool:
-    """Whether the field, or each value of the map, is declared as a secret."""
+    """Return whether the field, or each value of the map, is declared as a secret."""
     return "SecretStr" in str(info.annotation)
 
 
@@ -135,7 +135,7 @@ def is_text(info: FieldInfo) -> bool:
 
 
 def expected(info: FieldInfo) -> str:
-    """What a field accepts, for messages and docs."""
+    """Return what a field accepts, for messages and docs."""
     if any(isinstance(rule, BeforeValidator) and rule.func is parse_duration for rule in info.metadata):
         return "a duration such as 500ms or 1s"
     kind = _without_none(info.annotation)

@@ -48,5 +48,5 @@ class Section(BaseModel):
         return repr(self)
 
     def explicit_value(self, name: str) -> Any | None:
-        """The value of ``name`` if it was set explicitly, None if it has its default."""
+        """Return the value of ``name`` if it was set explicitly, None if it has its default."""
         return getattr(self, name) if name in self.model_fields_set else None

@@ -21,12 +21,12 @@ NO_ENDPOINT = "none"
 
 
 def mask_url(text: str) -> str:
-    """``text`` with the password and the query of every URL masked."""
+    """Return ``text`` with the password and the query of every URL masked."""
     return _QUERY_OF_URL.sub(rf"\1{MASK}", _CREDENTIALS_IN_URL.sub(rf"\1{MASK}@", text))
 
 
 def mask_map(values: dict[str, Any]) -> dict[str, Any]:
-    """``values`` with all values masked whose name suggests a secret (Spark's rule for its own settings)."""
+    """Return ``values`` with all values masked whose name suggests a secret (Spark's rule for its own settings)."""
     return {
         name: MASK if _SECRET_NAME.search(name) else mask_url(value) if isinstance(value, str) else value
         for name, value in values.items()
@@ -97,7 +97,7 @@ AnyMap = Annotated[dict[str, Any], PlainSerializer(mask_map, when_used="json")]
 
 
 def secret_key(secret_name: str) -> str:
-    """The name of a secret in the configuration.
+    """Return the name of a secret in the configuration.
 
     >>> secret_key("My API-key")
     'my_api_key'

@@ -56,15 +56,15 @@ class Document:
         return name.strip() if isinstance(name, str) else ""
 
     def entry_location(self, path: Path) -> EntryLocation:
-        """The location of ``path``, or of its nearest parent."""
+        """Return the location of ``path``, or of its nearest parent."""
         while path and path not in self.entry_locations:
             path = path[:-1]
         return self.entry_locations.get(path, EntryLocation(Location(self.file), Location(self.file)))
 
 
 def load_yaml(text: str | bytes, file: str) -> Document:
-    """The single document in ``text``. Raises `InvalidPipeline` if it cannot be read at all; errors that leave the rest
-    readable, such as a duplicate key, are in ``problems`` of the result."""
+    """Return the single document in ``text``. Raises `InvalidPipeline` if it cannot be read at all; errors that leave
+    the rest readable, such as a duplicate key, are in ``problems`` of the result."""
     decoded = _decode(text, file)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -191,7 +191,7 @@ class _Reader:
         return _ParsedValue({**merged, **entries}, size + len(merged), depth)
 
     def _uncut(self, begin: Event, end: Event) -> str:
-        """The text that a comma has cut in two, such as ``decimal(10,2)``."""
+        """Return the text that a comma has cut in two, such as ``decimal(10,2)``."""
         text = self.text[begin.start_mark.index : end.end_mark.index]
         message = (
             f"the value {text} is not in quotes, so it ends at its comma: commas separate the entries inside {{…}}"
@@ -238,7 +238,7 @@ class _Reader:
         return location
 
     def _indentation(self, block: Event) -> int:
-        """The indentation of the lines of a block text."""
+        """Return the indentation of the lines of a block text."""
         lines = self.text[block.start_mark.index : block.end_mark.index].split("\n")[1:]
         return next((len(line) - len(line.lstrip(" ")) + 1 for line in lines if line.strip()), 1)
 
@@ -276,7 +276,7 @@ def _scalar(event: Event) -> Any:
 
 
 def plain_scalar(text: str) -> Any:
-    """The value of ``text`` without quotes."""
+    """Return the value of ``text`` without quotes."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.fullmatch(text):
@@ -290,7 +290,7 @@ def plain_scalar(text: str) -> Any:
 
 
 def _is_cut(begin: Event, key: Event, value: Event) -> bool:
-    """Whether ``key`` has no value and closes the parenthesis that ``begin`` opens; all are without quotes."""
+    """Return whether ``key`` has no value and closes the parenthesis that ``begin`` opens; all are without quotes."""
     if not all(isinstance(event, yaml.ScalarEvent) and not event.style for event in (begin, key, value)):
         return False
     opened = begin.value.count("(") - begin.value.count(")")

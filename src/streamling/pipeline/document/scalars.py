@@ -22,7 +22,7 @@ class BadValueError(ValueError):
 
 
 def folded(value: object) -> object:
-    """Text in lower case, for case-insensitive names; anything else unchanged."""
+    """Return text in lower case, for case-insensitive names; anything else unchanged."""
     return value.lower() if isinstance(value, str) else value
 
 
@@ -51,7 +51,7 @@ _DURATION_HELP = "write a number and a unit, such as 500ms, 1s, 1m 30s or 2h"
 
 
 def parse_duration(text: object) -> float:
-    """Seconds in a duration such as ``500ms`` or ``1m 30s``.
+    """Return the seconds in a duration such as ``500ms`` or ``1m 30s``.
 
     >>> parse_duration("1m 30s")
     90.0
@@ -76,7 +76,7 @@ def parse_duration(text: object) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """The shortest whole number and unit for ``seconds``.
+    """Return the shortest whole number and unit for ``seconds``.
 
     >>> format_duration(0.5), format_duration(90)
     ('500ms', '90s')
@@ -171,7 +171,7 @@ def check_http_url(url: str) -> str:
 
 
 def redact_url(url: str) -> str:
-    """``url`` with user name, password and query values masked.
+    """Return ``url`` with user name, password and query values masked.
 
     >>> redact_url("https://me:secret@example.com/in?token=abc")
     'https://[REDACTED]@example.com/in?[REDACTED]'

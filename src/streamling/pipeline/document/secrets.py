@@ -29,7 +29,7 @@ _RANDOM = re.compile(r"(?=.*\d)(?=.*[A-Za-z])\S{12,}")
 
 
 def secrets_in(value: Any, name: str = "") -> Iterator[str]:
-    """All secrets in a model, a mapping, a list or a text; ``name`` is the user's name for it."""
+    """Yield all secrets in a model, a mapping, a list or a text; ``name`` is the user's name for it."""
     if name in _MAPS_BY_NAME:
         return
     match value:
@@ -54,13 +54,13 @@ def secrets_in(value: Any, name: str = "") -> Iterator[str]:
 
 
 def secrets_in_environment(environ: Mapping[str, str]) -> Iterator[str]:
-    """Values of variables whose names suggest a secret, and credentials in the others."""
+    """Yield values of variables whose names suggest a secret, and credentials in the others."""
     for name, value in environ.items():
         yield from secrets_of_text(value, is_secret=has_secret_name(name) and not _NO_SECRETS.fullmatch(name))
 
 
 def secrets_of_text(text: str, *, is_secret: bool) -> Iterator[str]:
-    """``text`` itself if it is a secret, and the credentials in it."""
+    """Yield ``text`` itself if it is a secret, and the credentials in it."""
     if is_secret:
         yield text
         yield from _secrets_in_basic_auth(text)
@@ -95,7 +95,7 @@ def _secrets_in_query(rest: str) -> Iterator[str]:
 
 
 def _secrets_in_basic_auth(text: str) -> Iterator[str]:
-    """The password in the value of an `Authorization` header."""
+    """Yield the password in the value of an `Authorization` header."""
     scheme, _, encoded = text.strip().partition(" ")
     if scheme.lower() != "basic":
         return

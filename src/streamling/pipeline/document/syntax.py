@@ -56,7 +56,7 @@ _MEANINGS: tuple[tuple[str, str, str], ...] = (
 
 
 def syntax_problem(error: yaml.YAMLError, text: str, file: str) -> Problem:
-    """The parser's ``error`` in plain words, with its location."""
+    """Return the parser's ``error`` in plain words, with its location."""
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         return _translate_marked_error(error, text, file)
     position = getattr(error, "position", None)

@@ -23,7 +23,7 @@ def encrypt(key: Key, name: str, value: str) -> str:
 
 
 def decrypt(key: Key, name: str, text: str) -> str | None:
-    """The value; None if ``text`` was not encrypted with ``key`` for ``name``, or was changed since."""
+    """Return the value; None if ``text`` was not encrypted with ``key`` for ``name``, or was changed since."""
     cipher = _cipher(key)
     from cryptography.exceptions import InvalidTag
 

@@ -30,7 +30,7 @@ def locked_file(path: Path) -> Iterator[None]:
 
 
 def read_file(path: Path) -> str | None:
-    """The text of ``path``; None if it does not exist."""
+    """Return the text of ``path``; None if it does not exist."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

@@ -34,7 +34,7 @@ class Key:
 
     @classmethod
     def parse(cls, text: str, source: str) -> Key:
-        """The key that ``text`` encodes in base64; ``source`` says where it is from."""
+        """Return the key that ``text`` encodes in base64; ``source`` says where it is from."""
         try:
             data = base64.b64decode(text.strip().replace("-", "+").replace("_", "/"), validate=True)
         except (binascii.Error, ValueError):
@@ -64,13 +64,13 @@ class Keys(Protocol):
         """For messages."""
 
     def read(self) -> Sequence[Key]:
-        """All keys, the current one first."""
+        """Return all keys, the current one first."""
 
     def current(self) -> Key:
-        """The key for new values, which may be created for this."""
+        """Return the key for new values, which may be created for this."""
 
     def replacement(self, used: str) -> Key:
-        """A current key that is not the one with the id ``used``. The old keys stay available."""
+        """Return a current key that is not the one with the id ``used``. The old keys stay available."""
 
 
 @dataclass(frozen=True)

@@ -43,18 +43,18 @@ class SecretStore:
 
     @classmethod
     def of(cls, config: AppConfig, env: Mapping[str, str]) -> SecretStore:
-        """The store that ``config`` names; ``env`` says where the user's configuration folder is."""
+        """Return the store that ``config`` names; ``env`` says where the user's configuration folder is."""
         settings = config.secret_store
         if settings.key is not None:
             return cls(settings.path, KeySetting(settings.key.get_secret_value()))
         return cls(settings.path, KeyFile(settings.key_file or default_key_file(env)))
 
     def names(self) -> list[str]:
-        """The names of all secrets; needs no key."""
+        """Return the names of all secrets; needs no key."""
         return sorted(self._read().values)
 
     def get(self, name: str) -> str | None:
-        """The value of ``name``, masked in all output from now on; None if there is no such secret."""
+        """Return the value of ``name``, masked in all output from now on; None if there is no such secret."""
         content = self._read()
         text = content.values.get(secret_key(name))
         return None if text is None else self._decrypted(content, secret_key(name), text)

@@ -59,7 +59,7 @@ class AdminClient:
 
 
 def _reported(body: Any) -> StreamlingError:
-    """An error as the API describes it."""
+    """Return an error as the API describes it."""
     error = body["error"]
     return StreamlingError.user(str(error["message"]), remedy=error["remedy"])
 
@@ -72,7 +72,7 @@ def _refused(response: StreamedResponse, where: str) -> StreamlingError:
 
 
 def _parse(body: IO[bytes]) -> Iterator[Event]:
-    """Events as they arrive; comments are skipped."""
+    """Yield events as they arrive; comments are skipped."""
     name = ""
     data: list[str] = []
     for line in body:

@@ -20,13 +20,13 @@ KEEP_ALIVE_SECONDS: Final = 15.0
 
 
 def event(name: str | None, data: Any) -> str:
-    """One server-sent event."""
+    """Return one server-sent event."""
     head = "" if name is None else f"event: {name}\n"
     return f"{head}data: {json.dumps(data, ensure_ascii=False)}\n\n"
 
 
 async def topology_events(pipeline: ObservedPipeline) -> AsyncIterator[str]:
-    """The topology once a second, until the pipeline ends."""
+    """Yield the topology once a second, until the pipeline ends."""
     while True:
         ended = pipeline.has_ended
         yield event("topology", await run_in_threadpool(pipeline.topology, full=False))
@@ -37,7 +37,7 @@ async def topology_events(pipeline: ObservedPipeline) -> AsyncIterator[str]:
 
 
 async def log_lines(book: LogBook, pipeline: str, tail: int, follows: Callable[[], bool]) -> AsyncIterator[str]:
-    """The last records as JSON lines; while ``follows``, also those to come."""
+    """Yield the last records as JSON lines; while ``follows``, also those to come."""
     last, quiet = book.last_number(pipeline), 0.0
     records = [record for record in book.tail(pipeline, tail) if record.number <= last]
     while True:

@@ -46,7 +46,7 @@ class Rejected(Exception):
 
 
 def error_body(code: str, message: str, remedy: str | None = None) -> dict[str, Any]:
-    """An error as every API of this project describes it."""
+    """Return an error as every API of this project describes it."""
     return {"error": {"code": code, "message": message, "remedy": remedy}, "problems": []}
 
 
@@ -128,8 +128,8 @@ def _check_once(headers: Iterable[tuple[bytes, bytes]]) -> None:
 
 
 def guarded_by_token(inner: ASGIApp, token: str | None, *, body_type: str | None = "application/json") -> Guard:
-    """``inner`` behind one token. With it, requests may name any host: the token protects against pages that reach this
-    server through a name of their own."""
+    """Return ``inner`` behind one token. With it, requests may name any host: the token protects against pages that
+    reach this server through a name of their own."""
 
     def authenticate(headers: Mapping[str, str]) -> None:
         if token is None:
@@ -146,7 +146,7 @@ def unauthorized(remedy: str) -> Rejected:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """``body`` once, then what follows: the end of the connection."""
+    """Return ``body`` once, then what follows: the end of the connection."""
     sent = False
 
     async def replay() -> Message:
@@ -160,7 +160,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def _with_headers(send: Send) -> Send:
-    """The headers that a response does not have yet; the console sets stricter ones."""
+    """Return the headers that a response does not have yet; the console sets stricter ones."""
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -182,6 +182,6 @@ async def _respond(send: Send, rejected: Rejected) -> None:
 
 
 def _host_name(header: str) -> str:
-    """The name in a Host header, without the port."""
+    """Return the name in a Host header, without the port."""
     name, _, port = header.rpartition(":")
     return (name if port.isdigit() and name else header).lower()

@@ -71,7 +71,7 @@ def _oldest_first(text: str | None) -> bool:
 
 
 def live_data(pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> AsyncIterator[str]:
-    """The events that answer a request; raises if it is invalid."""
+    """Return the events that answer a request; raises if it is invalid."""
     return _events(pipeline, LiveDataRequest.of(pipeline, parameters))
 
 

@@ -6,7 +6,7 @@ from streamling.errors import StreamlingError
 
 
 def positive_number(text: str | None, name: str, most: float) -> float | None:
-    """The value of the parameter that errors call ``name``; None if it is missing."""
+    """Return the value of the parameter that errors call ``name``; None if it is missing."""
     if text is None:
         return None
     try:

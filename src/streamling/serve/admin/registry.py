@@ -40,7 +40,7 @@ def registered(cache_dir: Path, *, url: str, file: str, application_id: str) -> 
 
 
 def running_pipelines(cache_dir: Path) -> list[RunningPipeline]:
-    """The runs whose processes exist; entries of others are removed."""
+    """Return the runs whose processes exist; entries of others are removed."""
     found = []
     for entry in sorted((cache_dir / _FOLDER).glob("*.json")):
         try:

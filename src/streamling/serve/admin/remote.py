@@ -72,7 +72,7 @@ class RemoteResponse:
         self.status = self._parser.get_status_code()
 
     async def body(self) -> AsyncIterator[bytes]:
-        """The parts of the body as they arrive."""
+        """Yield the parts of the body as they arrive."""
         while True:
             parts, self._parts = self._parts, []
             for part in parts:

@@ -29,7 +29,7 @@ Preview = Callable[[Mapping[str, str]], Awaitable[AsyncIterator[str]]]
 
 
 def reading_routes(pipeline: ObservedPipeline) -> list[Route]:
-    """The routes that show what a pipeline does, relative to its base path."""
+    """Return the routes that show what a pipeline does, relative to its base path."""
 
     async def topology(request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(pipeline.topology))
@@ -62,7 +62,8 @@ def reading_routes(pipeline: ObservedPipeline) -> list[Route]:
 
 
 def history_route(history: Callable[[int, str | None], dict[str, Any]]) -> Route:
-    """The route that shows rates and lag of the last minutes; ``history`` is given the number of buckets and a node."""
+    """Return the route that shows rates and lag of the last minutes; ``history`` is given the number of buckets and a
+    node."""
 
     async def show(request: Request) -> Response:
         minutes = positive_number(request.query_params.get("minutes"), "minutes", _MINUTES) or _MINUTES
@@ -73,7 +74,7 @@ def history_route(history: Callable[[int, str | None], dict[str, Any]]) -> Route
 
 
 def pipeline_routes(pipeline: ObservedPipeline, logs: LogBook, name: str) -> list[Route]:
-    """All routes of a pipeline, whose log is that of ``name``."""
+    """Return all routes of a pipeline, whose log is that of ``name``."""
 
     def command(action: str) -> Callable[[Request], Any]:
         async def run(request: Request) -> Response:
@@ -97,7 +98,7 @@ def pipeline_routes(pipeline: ObservedPipeline, logs: LogBook, name: str) -> lis
 
 
 def preview_route(preview: Preview) -> Route:
-    """The route that starts a preview."""
+    """Return the route that starts a preview."""
 
     async def start(request: Request) -> Response:
         return _stream(await preview(request.query_params))
@@ -117,7 +118,7 @@ def _number(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _answered(handle: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    """``handle`` with errors as JSON."""
+    """Return ``handle`` with errors as JSON."""
 
     async def answer(request: Request) -> Response:
         try:

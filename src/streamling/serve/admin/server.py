@@ -110,7 +110,7 @@ class AdminServer:
 
 
 def create_server(application: ASGIApp) -> uvicorn.Server:
-    """A server for ``application``."""
+    """Return a server for ``application``."""
     import uvicorn
 
     from streamling.serve.admin.connections import LimitedConnection
@@ -130,8 +130,8 @@ def create_server(application: ASGIApp) -> uvicorn.Server:
 
 
 def listen(config: AppConfig) -> socket.socket:
-    """A socket on the port of the configuration. If no port is configured and the default one is taken, another one is
-    used, so that several runs work on one machine."""
+    """Return a socket on the port of the configuration. If no port is configured and the default one is taken, another
+    one is used, so that several runs work on one machine."""
     try:
         return bound(config.admin_api_host, config.admin_api_port)
     except OSError:
@@ -141,7 +141,7 @@ def listen(config: AppConfig) -> socket.socket:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens."""
+    """Return a socket that listens."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -66,13 +66,14 @@ def mount_console(app: Starlette, view: View, names: Mapping[str, Mapping[str, s
 
 
 def is_console_path(path: str) -> bool:
-    """Whether ``path`` belongs to the console, which everybody may load: it asks for the token itself."""
+    """Return whether ``path`` belongs to the console, which everybody may load: it asks for the token itself."""
     return path in ("/", _PATH) or path.startswith(f"{_PATH}/")
 
 
 @cache
 def _schema() -> dict[str, Any]:
-    """The built-in node types, for completion in the editor. Plugins would show what is installed to everybody."""
+    """Return the built-in node types, for completion in the editor. Plugins would show what is installed to
+    everybody."""
     from streamling.pipeline.jsonschema import pipeline_schema
     from streamling.plugins.registry import Registry
 

@@ -55,7 +55,7 @@ class Archive:
         spark_packages: frozenset[str] = frozenset(),
         environ: Mapping[str, str] | None = None,
     ) -> Archive:
-        """The archive that a start with these settings would use."""
+        """Return the archive that a start with these settings would use."""
         java = find_java(os.environ if environ is None else environ)
         jars = spark_package_jars(cache_dir, spark_packages | fetched_spark_packages(cache_dir))
         return cls.of(jvm_command(java, conf or {}, class_path(conf or {}, jars)), cache_dir)
@@ -64,14 +64,14 @@ class Archive:
         return self.path.is_file()
 
     def failure(self) -> str | None:
-        """Why an earlier build failed; it is not retried automatically."""
+        """Return why an earlier build failed; it is not retried automatically."""
         try:
             return self._failed.read_text(encoding="utf-8")
         except OSError:
             return None
 
     def use(self) -> list[str]:
-        """Flags that make a JVM use it; empty if it does not exist."""
+        """Return flags that make a JVM use it; empty if it does not exist."""
         if not self.exists():
             return []
         os.utime(self.path)  # the least recently used are deleted first
@@ -79,7 +79,7 @@ class Archive:
         return [f"-XX:{'AOTCache' if self.aot else 'SharedArchiveFile'}={self.path}", "-Xlog:disable"]
 
     def record(self) -> list[str]:
-        """Flags that make a JVM write it on exit."""
+        """Return flags that make a JVM write it on exit."""
         return [f"-XX:{'AOTCacheOutput' if self.aot else 'ArchiveClassesAtExit'}={self._unfinished}"]
 
     def prepare(self) -> None:
@@ -196,7 +196,7 @@ def build_in_background(
 
 
 def _order(cache_dir: Path, conf: Mapping[str, str] | None, spark_packages: frozenset[str]) -> str:
-    """What to build, as one argument; only the relevant settings, so that no secret shows in a process list."""
+    """Return what to build, as one argument; only the relevant settings, so that no secret shows in a process list."""
     chosen = {key: value for key, value in (conf or {}).items() if key in PATH_SETTINGS}
     return json.dumps({"cache_dir": str(cache_dir), "conf": chosen, "spark_packages": sorted(spark_packages)})
 

@@ -52,7 +52,7 @@ def class_path(conf: Mapping[str, str], package_jars: Iterable[Path] = ()) -> tu
 
 
 def spark_home() -> Path:
-    """The folder of the PySpark package, found without importing it."""
+    """Return the folder of the PySpark package, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise StreamlingError("PySpark is not installed", remedy="reinstall streamling with pip")
@@ -60,12 +60,12 @@ def spark_home() -> Path:
 
 
 def spark_jars(home: Path) -> list[Path]:
-    """Spark's jars in a fixed order: an archive is valid only for the exact class path."""
+    """Return Spark's jars in a fixed order: an archive is valid only for the exact class path."""
     return sorted((home / "jars").glob("*.jar"))
 
 
 def unsigned(paths: Iterable[Path], cache_dir: Path) -> tuple[Path, ...]:
-    """The same class path with unsigned copies of the signed jars, which are created if they are missing."""
+    """Return the same class path with unsigned copies of the signed jars, which are created if they are missing."""
     return tuple(_copy(path, cache_dir / "jars") if _SIGNED.match(path.name) else path for path in paths)
 
 
@@ -99,7 +99,7 @@ def _without_digests(name: str, content: bytes) -> bytes:
 
 
 def _extra_jars(conf: Mapping[str, str]) -> list[Path]:
-    """The jars that the user lists; spark-submit would have put them on the driver's class path."""
+    """Return the jars that the user lists; spark-submit would have put them on the driver's class path."""
     listed = [path for path in conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
     jars = filter(None, map(str.strip, conf.get("spark.jars", "").split(",")))
     listed += [re.sub(r"^file:(//)?", "", jar) for jar in jars if "://" not in jar or jar.startswith("file://")]

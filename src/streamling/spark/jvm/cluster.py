@@ -65,7 +65,7 @@ def check_master(master: str) -> None:
 
 
 def application_rejected_error(master: str, message: str) -> StreamlingError | None:
-    """The error if a start failed because the master did not accept the application; None for other failures."""
+    """Return the error if a start failed because the master did not accept the application; None for other failures."""
     if not master.startswith("spark://") or not any(words in message for words in _NOT_TAKEN):
         return None
     return StreamlingError(

@@ -57,7 +57,7 @@ class JvmCommand:
     tuning: tuple[str, ...] = ()
 
     def line(self, extra: Iterable[str] = ()) -> list[str]:
-        """The words of the command; ``extra`` flags come last, so that they take precedence."""
+        """Return the words of the command; ``extra`` flags come last, so that they take precedence."""
         paths = os.pathsep.join(map(str, self.class_path))
         return [str(self.java.executable), *self.flags, *self.tuning, *extra, "-cp", paths, _MAIN]
 
@@ -70,7 +70,7 @@ def jvm_command(
     quick: bool = False,
     debug: bool = False,
 ) -> JvmCommand:
-    """The command for these Spark settings; ``quick`` trades peak throughput for a faster start."""
+    """Return the command for these Spark settings; ``quick`` trades peak throughput for a faster start."""
     if conf.get("spark.jars.packages"):
         raise StreamlingError.user(
             "spark.conf sets spark.jars.packages, which only spark-submit resolves",
@@ -103,15 +103,15 @@ def jvm_command(
 
 
 def avro_limits(heap_mb: int) -> dict[str, str]:
-    """System properties that limit what Avro's decoder allocates. It allocates the length that a message claims before
-    it looks for the content: a damaged message of ten bytes would exhaust the heap and end the JVM."""
+    """Return system properties that limit what Avro's decoder allocates. It allocates the length that a message claims
+    before it looks for the content: a damaged message of ten bytes would exhaust the heap and end the JVM."""
     share = heap_mb * 2**20 // _AVRO_SHARE
     limits = {"bytes": share, "string": share, "collectionItems": share // _REFERENCE_BYTES}
     return {f"org.apache.avro.limits.{what}.maxLength": str(min(most, _LONGEST)) for what, most in limits.items()}
 
 
 def heap_mb(conf: Mapping[str, str], setting: str = "spark.driver.memory", default_mb: int = DEFAULT_HEAP_MB) -> int:
-    """The heap in MiB from a setting in Spark's size format (a bare number is MiB)."""
+    """Return the heap in MiB from a setting in Spark's size format (a bare number is MiB)."""
     text = conf.get(setting, f"{default_mb}m")
     size = re.fullmatch(r"\s*(\d+)\s*([bkmgt]?)b?\s*", text.lower())
     if not size or int(int(size[1]) * _MIB[size[2] or "m"]) < 1:

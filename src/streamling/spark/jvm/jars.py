@@ -24,7 +24,7 @@ _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the
 
 
 def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
-    """The jars of these packages, in a fixed order."""
+    """Return the jars of these packages, in a fixed order."""
     lock = _lock()
     unknown = sorted(set(spark_packages) - set(lock))
     if unknown:
@@ -33,13 +33,13 @@ def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
 
 
 def known_spark_packages() -> list[str]:
-    """Names of all packages that can be downloaded."""
+    """Return the names of all packages that can be downloaded."""
     return list(_lock())
 
 
 @cache
 def _lock() -> dict[str, list[dict[str, Any]]]:
-    """The jars of all packages, by package."""
+    """Return the jars of all packages, by package."""
     locks = (_lock_of(builtin) for builtin in builtins())
     return {name: lock[name] for lock in locks for name in lock}
 
@@ -50,14 +50,14 @@ def _lock_of(builtin: Builtin) -> dict[str, list[dict[str, Any]]]:
 
 
 def fetched_spark_packages(cache_dir: Path) -> frozenset[str]:
-    """Packages whose jars are in the cache. Every JVM gets them, needed or not: so one start-up archive is valid for
-    all pipelines, and the JVM can start before the pipeline file is parsed."""
+    """Return packages whose jars are in the cache. Every JVM gets them, needed or not: so one start-up archive is valid
+    for all pipelines, and the JVM can start before the pipeline file is parsed."""
     named = {name: spark_package_jars(cache_dir, frozenset({name})) for name in known_spark_packages()}
     return frozenset(name for name, jars in named.items() if all(jar.is_file() for jar in jars))
 
 
 def spark_package_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
-    """The paths of the jars of these packages, downloaded or not."""
+    """Return the paths of the jars of these packages, downloaded or not."""
     return [_folder(cache_dir) / jar.file_name for jar in locked_jars(spark_packages)] if spark_packages else []
 
 
@@ -66,7 +66,7 @@ def _folder(cache_dir: Path) -> Path:
 
 
 def damaged_jars(cache_dir: Path, spark_packages: frozenset[str]) -> list[Path]:
-    """Jars in the cache whose content differs from the lock file."""
+    """Return jars in the cache whose content differs from the lock file."""
     jars = zip(spark_package_jars(cache_dir, spark_packages), locked_jars(spark_packages), strict=True)
     return [path for path, jar in jars if path.is_file() and sha256(path) != jar.sha256]
 
@@ -79,7 +79,7 @@ def fetch_spark_packages(
     ivy_settings: Path | None = None,
     progress: ReportProgress = lambda doing, done: None,
 ) -> list[Path]:
-    """The jars of these packages; those missing in the cache are downloaded.
+    """Return the jars of these packages; those missing in the cache are downloaded.
 
     ``ivy_settings`` is the user's own Ivy settings file, for a mirror or a company's repository.
     """
@@ -96,7 +96,7 @@ def fetch_artifacts(
     ivy_settings: Path | None = None,
     progress: ReportProgress = lambda doing, done: None,
 ) -> list[Path]:
-    """The files of ``artifacts`` in ``folder``; missing ones are downloaded by the Ivy inside Spark."""
+    """Return the files of ``artifacts`` in ``folder``; missing ones are downloaded by the Ivy inside Spark."""
     missing = [artifact for artifact in artifacts if not (folder / artifact.file_name).is_file()]
     if missing:
         _log.info("downloading %s; this happens once", ", ".join(artifact.file_name for artifact in missing))

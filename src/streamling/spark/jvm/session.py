@@ -125,15 +125,15 @@ class SparkDriver:
         return self._session.result()
 
     def is_ready(self) -> bool:
-        """Whether `session` returns a session immediately."""
+        """Return whether `session` returns a session immediately."""
         return self._session.done() and self._session.exception() is None
 
     def alive(self) -> bool:
-        """Whether the JVM is running."""
+        """Return whether the JVM is running."""
         return not self._stopped and self._jvm.alive()
 
     def failure(self) -> StreamlingError | None:
-        """Why the JVM ended unexpectedly; None while it runs or after `stop`."""
+        """Return why the JVM ended unexpectedly; None while it runs or after `stop`."""
         if self._stopped:
             return None
         self._jvm.wait_if_exiting()
@@ -190,11 +190,11 @@ class SparkDriver:
         return self._scratch.path
 
     def last_output(self) -> str:
-        """The end of what the JVM printed."""
+        """Return the end of what the JVM printed."""
         return self._jvm.last_output()
 
     def archive_missing(self) -> bool:
-        """Whether this start would have been faster with an archive that can be built."""
+        """Return whether this start would have been faster with an archive that can be built."""
         return not self._archive.exists() and self._archive.failure() is None
 
     def build_archive_in_background(self) -> None:

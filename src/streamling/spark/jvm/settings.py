@@ -69,8 +69,8 @@ _SOCKET_PATH, _SOCKET_NAME = 103, len("/.00000000-0000-0000-0000-000000000000.so
 
 
 def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Sequence[Path] = ()) -> dict[str, str]:
-    """All settings of the session; ``jars`` go to the executors. Spark uses the
-    JVM's own folder for temporary files, which needs no setting."""
+    """Return all settings of the session; ``jars`` go to the executors. Spark uses the JVM's own folder for temporary
+    files, which needs no setting."""
     settings = {
         **_ALWAYS,
         **_builtin_settings(),

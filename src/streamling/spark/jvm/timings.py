@@ -36,7 +36,7 @@ class Timings:
         self._phases: list[TimedPhase] = []
 
     def now(self) -> float:
-        """Seconds since the process started."""
+        """Return the seconds since the process started."""
         return self._clock() - self._started
 
     def mark(self, name: str) -> None:
@@ -54,11 +54,11 @@ class Timings:
             self._phases.append(TimedPhase(name, start, self.now()))
 
     def phases(self) -> list[TimedPhase]:
-        """All phases so far, ordered by start."""
+        """Return all phases so far, ordered by start."""
         return sorted(self._phases, key=lambda phase: (phase.start, phase.end))
 
     def table(self) -> str:
-        """The phases as text, one line each: end, duration, name."""
+        """Return the phases as text, one line each: end, duration, name."""
         lines = [f"{'at':>9}  {'took':>9}  phase"]
         for phase in sorted(self._phases, key=lambda phase: phase.end):
             took = f"{phase.seconds * 1000:6.0f} ms" if phase.end > phase.start else ""
@@ -67,7 +67,7 @@ class Timings:
 
 
 def process_age() -> float:
-    """Seconds since this process started; 0 if the system does not say (macOS)."""
+    """Return the seconds since this process started; 0 if the system does not say (macOS)."""
     try:
         stat = Path("/proc/self/stat").read_text(encoding="ascii")
     except OSError:

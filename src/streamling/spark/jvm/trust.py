@@ -30,7 +30,7 @@ def write_trust_store(path: Path) -> list[str]:
 
 
 def trusted_certificates() -> list[bytes]:
-    """What Python trusts, as DER. OpenSSL reads a folder of certificates only on demand; in that case use its
+    """Return what Python trusts, as DER. OpenSSL reads a folder of certificates only on demand; in that case use its
     bundle."""
     context = ssl.create_default_context()
     if not context.get_ca_certs():

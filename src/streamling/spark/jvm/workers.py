@@ -74,13 +74,14 @@ _SIZES = {"spark.executor.memory": "1g", "spark.executor.cores": "all cores"}
 
 
 def executors(session: SparkSession) -> int:
-    """The number of executors."""
+    """Return the number of executors."""
     context: Any = session.sparkContext._jsc
     return int(context.sc().getExecutorMemoryStatus().size()) - 1  # it contains the driver
 
 
 def probe_workers(session: SparkSession) -> list[dict[str, Any]]:
-    """The Python and the packages of each executor. Spark gives each executor a task before one gets a second."""
+    """Return the Python and the packages of each executor. Spark gives each executor a task before one gets a
+    second."""
     tasks = max(1, executors(session))
     probe = _probe(required_packages())
     answers = session.sparkContext.parallelize(range(tasks), tasks).mapPartitions(probe).collect()
@@ -88,7 +89,7 @@ def probe_workers(session: SparkSession) -> list[dict[str, Any]]:
 
 
 def _probe(packages: Iterable[str]) -> Callable[[Iterable[int]], Iterable[str]]:
-    """The task. It is sent by value and imports nothing of ours before it checks: a worker may not have it."""
+    """Return the task. It is sent by value and imports nothing of ours before it checks: a worker may not have it."""
     wanted = list(packages)
 
     def probe(_: Iterable[int]) -> Iterator[str]:
@@ -129,7 +130,7 @@ def versions() -> dict[str, str]:
 
 
 def required_packages() -> list[str]:
-    """Names of the packages that operators require."""
+    """Return the names of the packages that operators require."""
     try:
         declared = importlib.metadata.requires("streamling") or []
     except importlib.metadata.PackageNotFoundError:  # runs from a source folder
@@ -142,7 +143,7 @@ def required_packages() -> list[str]:
 def worker_error(
     answers: Iterable[Mapping[str, Any]], here: Mapping[str, str], packages: Iterable[str]
 ) -> StreamlingError | None:
-    """The first reason why one of the workers cannot run operators."""
+    """Return the first reason why one of the workers cannot run operators."""
     for answer in answers:
         who = f"worker {answer['host']} cannot run the pipeline: its Python ({answer['python']})"
         theirs = answer["found"]

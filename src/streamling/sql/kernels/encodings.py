@@ -12,7 +12,7 @@ _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def unhex(text: str) -> bytes | None:
-    """The bytes of hexadecimal text after ``0x``; None if it is invalid."""
+    """Return the bytes of hexadecimal text after ``0x``; None if it is invalid."""
     try:
         return bytes.fromhex(text[2:]) if " " not in text else None
     except ValueError:

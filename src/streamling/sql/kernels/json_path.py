@@ -58,7 +58,7 @@ def _exists(text: str, path: str) -> bool | None:
 
 
 def _at(found: Any, path: str) -> Any:
-    """The value at the path; None if there is none or the path is invalid."""
+    """Return the value at the path; None if there is none or the path is invalid."""
     way = steps(path)
     if way is None:
         return None
@@ -75,7 +75,7 @@ Steps = tuple[str | int, ...]
 
 @lru_cache(maxsize=256)
 def steps(path: str) -> Steps | None:
-    """The keys and indexes of the path; None if ``path`` is invalid."""
+    """Return the keys and indexes of the path; None if ``path`` is invalid."""
     rest = path.strip()
     for mode in ("lax ", "strict "):
         rest = rest.removeprefix(mode).lstrip()

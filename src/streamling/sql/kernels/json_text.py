@@ -24,7 +24,7 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant
 
 
 def read(text: str) -> Any:
-    """The value of JSON text; raises `NotJson`."""
+    """Return the value of JSON text; raises `NotJson`."""
     if is_too_deep(text):
         raise NotJson
     try:
@@ -34,7 +34,7 @@ def read(text: str) -> Any:
 
 
 def write(value: Any) -> str:
-    """JSON without spaces."""
+    """Return JSON without spaces."""
     if isinstance(value, Number):
         return str(value)
     if isinstance(value, dict):
@@ -53,7 +53,7 @@ def compact(texts: pa.Array) -> pa.Array:
 
 
 def embedded(texts: pa.Array) -> pa.Array:
-    """Text inside other JSON: an object or array unchanged, everything else as a string."""
+    """Return text inside other JSON: an object or array unchanged, everything else as a string."""
     return mapped(_embedded, pa.string(), texts)
 
 

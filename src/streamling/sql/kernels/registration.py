@@ -50,7 +50,7 @@ _PLUGIN, _WIDE = f"{KERNEL_PREFIX}own_", f"{KERNEL_PREFIX}wide_"
 
 
 def sql_names(kernels: Iterable[str]) -> list[str]:
-    """What the SQL of a user contains if Spark's plan calls ``kernels``, by Spark's names: functions, or wide
+    """Return what the SQL of a user contains if Spark's plan calls ``kernels``, by Spark's names: functions, or wide
     numbers."""
     return list(dict.fromkeys(_sql_name(kernel) for kernel in kernels))
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 def mapped(function: Callable[..., Any], type_: pa.DataType, *arrays: pa.Array) -> pa.Array:
-    """``function`` of every row; NULL if an argument is NULL."""
+    """Return ``function`` of every row; NULL if an argument is NULL."""
     if len(arrays) == 1:
         values = (None if value is None else function(value) for value in arrays[0].to_pylist())
     else:

@@ -28,8 +28,8 @@ def _widened(name: str, first: int = 0) -> Rewrite:
 
 
 def _extreme(name: str, args: Args) -> exp.Expr | None:
-    """``least`` or ``greatest`` of decimals without a common type of 38 digits: only the chosen value is cast to the
-    type of the result. None for everything else, which is left to Spark's own functions."""
+    """Return ``least`` or ``greatest`` of decimals without a common type of 38 digits: only the chosen value is cast to
+    the type of the result. None for everything else, which is left to Spark's own functions."""
     if name not in _ORDER or fit_together(args):
         return None
     values, branches = list(args), []

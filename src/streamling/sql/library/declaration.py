@@ -96,7 +96,8 @@ class Function:
         return least <= count and (most is None or count <= most)
 
     def compile(self, args: Args) -> exp.Expr | None:
-        """The call as Spark's, with its type. None if these arguments belong to Spark's function of this name."""
+        """Return the call as Spark's, with its type. None if these arguments belong to Spark's function of this
+        name."""
         args = [_adapted(self._kind(place), arg) for place, arg in enumerate(args)]
         if isinstance(self.spark, Kernel):
             rewritten: exp.Expr | None = fill(self.spark.spark_name + "({*})", args)

@@ -34,7 +34,7 @@ _TROUBLE = {"empty": "there is nothing at the JSON path", "error": "the text is 
 
 
 def _json(arg: exp.Expr) -> exp.Expr:
-    """An argument as JSON: texts that contain an object or a list are parsed."""
+    """Return an argument as JSON: texts that contain an object or a list are parsed."""
     if pa.types.is_string(type_of(arg) or pa.null()):
         return fill(f"{_EMBED.spark_name}({{0}})", [arg])
     return fill(_STRING, [arg])
@@ -95,7 +95,7 @@ def _path(arg: exp.Expr) -> exp.Expr:
 
 
 def _otherwise(word: exp.Expr, kind: str, default: exp.Expr | None = None) -> exp.Expr:
-    """The replacement of a missing result."""
+    """Return the replacement of a missing result."""
     if word.name == "DEFAULT" and default is not None:
         return fill("CAST({0} AS STRING)", [default])
     if word.name == "ERROR":
@@ -104,7 +104,7 @@ def _otherwise(word: exp.Expr, kind: str, default: exp.Expr | None = None) -> ex
 
 
 def _answered(found: exp.Expr, json: exp.Expr, empty: exp.Expr, error: exp.Expr) -> exp.Expr:
-    """``found``; if there is no value: ``empty`` for JSON, ``error`` for other text, NULL for NULL."""
+    """Return ``found``; if there is no value: ``empty`` for JSON, ``error`` for other text, NULL for NULL."""
     if "NULL" == empty.sql() == error.sql():
         return found
     template = (

@@ -62,7 +62,7 @@ def _ndims(args: Args) -> exp.Expr:
 
 
 def _dims(args: Args) -> exp.Expr:
-    """The length at every depth, following the first elements."""
+    """Return the length at every depth, following the first elements."""
     inner, sizes = "{0}", []
     for _ in range(max(1, _dimensions(type_of(args[0])))):
         sizes.append(f"CAST(size({inner}) AS BIGINT)")

@@ -54,7 +54,7 @@ def _floating(template: str, operands: int = 1) -> Callable[[Args], exp.Expr]:
 
 
 def _as_before(template: str, args: Args) -> exp.Expr:
-    """A decimal of the type of the first argument; Spark's result would have other digits."""
+    """Return a decimal of the type of the first argument; Spark's result would have other digits."""
     type_ = type_of(args[0])
     assert type_ is not None
     return fill(f"CAST({template} AS DECIMAL({type_.precision}, {type_.scale}))", args, type_)

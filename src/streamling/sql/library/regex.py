@@ -35,7 +35,7 @@ def _count(args: Args) -> exp.Expr:
 
 
 def _place(args: Args) -> exp.Expr:
-    """The position of the n-th match: after n - 1 matches and the text between them."""
+    """Return the position of the n-th match: after n - 1 matches and the text between them."""
     pattern = java_pattern(args[1], *args[4:5])
     start = args[2] if len(args) > 2 else exp.Literal.number(1)
     number = args[3] if len(args) > 3 else exp.Literal.number(1)
@@ -48,7 +48,7 @@ def _place(args: Args) -> exp.Expr:
 
 
 def _match(args: Args) -> exp.Expr:
-    """The groups of the first match, or the whole match if there are none."""
+    """Return the groups of the first match, or the whole match if there are none."""
     written = literal_text(args[1])
     count = groups(written) if written is not None else None
     if count is None:
@@ -90,7 +90,7 @@ class _References:
         self.missing = 0
 
     def java(self, replacement: str) -> str:
-        """``\\1``, ``$1``, ``${1}`` and ``$name`` in Java's syntax; everything else is literal."""
+        """Return ``\1``, ``$1``, ``${1}`` and ``$name`` in Java's syntax; everything else is literal."""
         return "".join(map(self._part, self._GROUP.finditer(replacement)))
 
     def _part(self, found: re.Match[str]) -> str:
@@ -119,7 +119,7 @@ def _extract_all(args: Args) -> exp.Expr:
 
 
 def _out_of_range(args: Args) -> bool:
-    """Whether the group does not exist in the pattern, if both are literals."""
+    """Return whether the group does not exist in the pattern, if both are literals."""
     written, group = literal_text(args[1]), args[2] if len(args) > 2 else None
     if isinstance(group, exp.Neg):
         return True
@@ -212,7 +212,7 @@ _FLAGS = {"i": "iu", "s": "s", "m": "m", "x": "x", "U": "", "g": ""}
 
 
 def java(pattern: str, flags: str = "") -> str:
-    """``pattern`` with Rust's meaning: lines end only at a line feed, and ``$`` is the very end."""
+    """Return ``pattern`` with Rust's meaning: lines end only at a line feed, and ``$`` is the very end."""
     is_multiline = "m" in flags or _SETS_MULTILINE.search(pattern) is not None
     spelled = pattern if is_multiline else _END.sub(lambda found: r"\z" if found[0] == "$" else found[0], pattern)
     spelled = spelled.replace("(?P<", "(?<")
@@ -227,12 +227,12 @@ def java(pattern: str, flags: str = "") -> str:
 
 
 def is_valid(pattern: str) -> bool:
-    """False for what no engine accepts: unbalanced brackets, a repetition of nothing."""
+    """Return False for what no engine accepts: unbalanced brackets, a repetition of nothing."""
     return _python(pattern) is not None
 
 
 def groups(pattern: str) -> int | None:
-    """The number of groups of a pattern, if it is known."""
+    """Return the number of groups of a pattern, if it is known."""
     compiled = _python(pattern)
     return compiled.groups if compiled is not None else None
 
@@ -248,7 +248,8 @@ def _python(pattern: str) -> re.Pattern[str] | None:
 
 
 def java_pattern(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
-    """A pattern argument for Java: literals are translated, others get the alphabet and the flags as a prefix."""
+    """Return a pattern argument for Java: literals are translated, others get the alphabet and the flags as a
+    prefix."""
     chosen = literal_text(flags) if flags is not None else ""
     if chosen is None:
         raise UnsupportedSql("the flags of a regular expression must be a text literal", "such as 'i'")
@@ -259,6 +260,6 @@ def java_pattern(arg: exp.Expr, flags: exp.Expr | None = None) -> exp.Expr:
 
 
 def invalid(args: Args, place: int = 1) -> bool:
-    """Whether the pattern is an invalid literal: the result is then NULL."""
+    """Return whether the pattern is an invalid literal: the result is then NULL."""
     written = literal_text(args[place])
     return written is not None and not is_valid(written)

@@ -28,7 +28,7 @@ FAMILIES: dict[str, str] = {
 
 
 def family(name: str) -> tuple[Function, ...]:
-    """The functions of one module, in order of declaration."""
+    """Return the functions of one module, in order of declaration."""
     declared: tuple[Function, ...] = import_module(f"streamling.sql.library.{name}").FUNCTIONS
     return declared
 
@@ -53,5 +53,5 @@ def names() -> frozenset[str]:
 
 @cache
 def kernels() -> tuple[Kernel, ...]:
-    """Every kernel that some function may use."""
+    """Return every kernel that some function may use."""
     return tuple(dict.fromkeys(kernel for function in functions() for kernel in function.kernels))

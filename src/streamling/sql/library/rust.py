@@ -18,7 +18,7 @@ _UUID7 = (
 
 
 def _field(args: Args) -> str:
-    """A field of the elements, as ``__e.name``."""
+    """Return a field of the elements, as ``__e.name``."""
     name = literal_text(args[1])
     if name is None:
         raise UnsupportedSql("the field must be a text literal", "such as array_filter(list, 'kind', 'x')")

@@ -30,8 +30,8 @@ _PART = (
 
 
 def _counted(spark: str, *templates: str) -> Rewrite:
-    """The general template, unless all counts are positive literals, as in most calls: then Spark's own function,
-    because the general form repeats its arguments, which multiplies in nested calls."""
+    """Return the general template, unless all counts are positive literals, as in most calls: then Spark's own
+    function, because the general form repeats its arguments, which multiplies in nested calls."""
 
     def rewrite(args: Args) -> exp.Expr:
         args = _as_texts(args)

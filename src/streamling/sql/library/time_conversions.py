@@ -43,13 +43,13 @@ def is_number(value: exp.Expr) -> bool:
 
 
 def moment_from_number(function: str, value: exp.Expr, unit: Unit) -> exp.Expr:
-    """The time at a number of whole units; a fraction is cut off."""
+    """Return the time at a number of whole units; a fraction is cut off."""
     micros = unit.to_micros.format("CAST({0} AS BIGINT)")
     return _moment(function, value, unit, micros)
 
 
 def moment_from_seconds(function: str, value: exp.Expr) -> exp.Expr:
-    """The time at a number of seconds, with a fraction to the microsecond."""
+    """Return the time at a number of seconds, with a fraction to the microsecond."""
     if pa.types.is_floating(type_of(value)):
         return _moment(function, value, SECONDS, _OF_DOUBLE)
     if pa.types.is_decimal(type_of(value)):
@@ -58,13 +58,13 @@ def moment_from_seconds(function: str, value: exp.Expr) -> exp.Expr:
 
 
 def day_from_number(function: str, value: exp.Expr) -> exp.Expr:
-    """The date at a number of whole days."""
+    """Return the date at a number of whole days."""
     then = "date_from_unix_date(CAST({0} AS INT))"
     return _within(function, value, range(-(2**31), 2**31), then, "days since 1970 are not a date", pa.date32())
 
 
 def whole_number(function: str, value: exp.Expr) -> exp.Expr:
-    """A BIGINT without the fraction."""
+    """Return a BIGINT without the fraction."""
     return _within(function, value, _LONGS, "CAST({0} AS BIGINT)", "does not fit into BIGINT", pa.int64())
 
 
@@ -122,7 +122,7 @@ _CODES = {
 
 
 def spark_format(text: str) -> str | None:
-    """``text`` for Spark; unchanged if it has no ``%``, None if a code has no equivalent."""
+    """Return ``text`` for Spark; unchanged if it has no ``%``, None if a code has no equivalent."""
     if "%" not in text:
         return text
     start, *parts = text.split("%")

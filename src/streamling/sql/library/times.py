@@ -63,7 +63,7 @@ _SPELLINGS = {
 
 
 def part_of_date(part: str, value: exp.Expr) -> exp.Expr:
-    """A part by name. DataFusion numbers weekdays from Sunday = 0, returns whole seconds, and has the epoch."""
+    """Return a part by name. DataFusion numbers weekdays from Sunday = 0, returns whole seconds, and has the epoch."""
     name = _SPELLINGS.get(part.lower(), part.lower())
     if name not in _PARTS and name not in _PLAIN_PARTS:
         known = ", ".join([*_PLAIN_PARTS, *_PARTS])
@@ -109,7 +109,7 @@ def _date_trunc(args: Args) -> exp.Expr | None:
 
 
 def _format(arg: exp.Expr) -> exp.Expr:
-    """A format in Spark's syntax."""
+    """Return a format in Spark's syntax."""
     written = literal_text(arg)
     if written is None:
         return arg

@@ -40,7 +40,7 @@ _KERNELS = (
 
 
 def call(kernel: Kernel, *arguments: str, types: Iterable[pa.DataType]) -> str:
-    """A kernel over SQL arguments."""
+    """Return a kernel over SQL arguments."""
     names = (literal(arrow_type_name(type_)) for type_ in types)
     return f"{kernel.spark_name}({', '.join([*arguments, *names])})"
 
@@ -51,7 +51,7 @@ def checked(value: str, layout: Layout, instead: str) -> str:
 
 
 def failure(value: str) -> str:
-    """Why a kernel failed."""
+    """Return why a kernel failed."""
     return f"trim(substring(CAST({value} AS STRING), {len(FAILED) + 1}))"
 
 

@@ -84,7 +84,8 @@ def has_overflow(path: str, type_: pa.DataType, depth: int = 0) -> str:
 def from_twos_complements(
     path: str, type_: pa.DataType, on_overflow: Callable[[str, Layout], str], depth: int = 0
 ) -> str:
-    """The same for all wide numbers in a value of ``type_``. ``on_overflow`` returns the SQL for the path of one."""
+    """Return the same for all wide numbers in a value of ``type_``. ``on_overflow`` returns the SQL for the path of
+    one."""
     layout = layout_of(type_)
     if layout is not None:
         return from_twos_complement(path, layout, on_overflow(path, layout))

@@ -85,7 +85,7 @@ def _nulls(column: pa.Array) -> pa.Array:
 
 
 def _any_encoder(logical: pa.DataType, target: ClickHouseType, calendar: Calendar) -> Encode | None:
-    """A value of a type that the server recognizes in Arrow data."""
+    """Return a value of a type that the server recognizes in Arrow data."""
     from streamling.connectors.clickhouse.column_types import clickhouse_type
 
     if pa.types.is_nested(logical):

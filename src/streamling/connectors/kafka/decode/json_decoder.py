@@ -28,8 +28,8 @@ def decode_message(value: Column, fields: Sequence[pa.Field]) -> Column:
 
 
 def decode_key(text: Column, fields: Sequence[pa.Field]) -> Column:
-    """The same for the text of a message key, with the columns of the primary key in order. Columns that the key lacks
-    are null."""
+    """Return the same for the text of a message key, with the columns of the primary key in order. Columns that the key
+    lacks are null."""
     return _decode("KeyDecoder", text, fields)
 
 

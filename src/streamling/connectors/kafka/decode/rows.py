@@ -90,8 +90,8 @@ def decode_rows(
 def decode_rows_with_rejects(
     messages: DataFrame, format: Format, schema: pa.Schema, topic: str, primary_key: tuple[str, ...]
 ) -> DataFrame:
-    """The same with a column `REJECT_COLUMN`, which says why a message is rejected. Values are computed before the
-    reject rules check them, under names that no user column has."""
+    """Return the same with a column `REJECT_COLUMN`, which says why a message is rejected. Values are computed before
+    the reject rules check them, under names that no user column has."""
     from pyspark.sql import functions as f
 
     rows = _Rows(format, schema, null_on_invalid, primary_key)

@@ -40,13 +40,13 @@ class LoneMember(Protocol):
         """Poll once. Returns the seconds until the next call; None for none."""
 
     def is_check_due(self) -> bool:
-        """Whether to ask for the members of its group."""
+        """Return whether to ask for the members of its group."""
 
     def check_members(self, members: list[Member] | None) -> bool:
         """``members`` are in its group; None if they could not be determined. Returns whether to poll again."""
 
     def idle_consumer(self) -> Any | None:
-        """The Java consumer if it only has to be polled now and then, to stay in the group."""
+        """Return the Java consumer if it only has to be polled now and then, to stay in the group."""
 
 
 #: a member, and the context of its pipeline
@@ -71,7 +71,7 @@ class LoneMembers:
 
     @classmethod
     def shared(cls, shared: SharedResources, spark: SparkSession) -> LoneMembers:
-        """Those of all users of ``shared`` with the same JVM."""
+        """Return those of all users of ``shared`` with the same JVM."""
         return shared.acquire(cls, lambda: cls(spark), spark.sparkContext._gateway)
 
     def add(self, member: LoneMember, delay: float) -> None:

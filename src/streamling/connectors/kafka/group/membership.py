@@ -277,7 +277,7 @@ class Membership(RebalanceListener):
             return {partition: offset for partition, offset in offsets.items() if partition in self._assignment}
 
     def is_check_due(self) -> bool:
-        """Whether the group has changed and has to be checked for conflicts."""
+        """Return whether the group has changed and has to be checked for conflicts."""
         return self._next_check is not None and time.monotonic() >= self._next_check
 
     def _check_conflict(self, members: Iterable[Member]) -> None:

@@ -15,7 +15,7 @@ class BrokenBody(Exception):
 
 
 def read_body(stream: BufferedIOBase, headers: Message) -> Iterator[bytes]:
-    """The pieces of the body as they arrive, of at most 1 MiB."""
+    """Yield the pieces of the body as they arrive, of at most 1 MiB."""
     if "chunked" in headers.get("Transfer-Encoding", "").lower():
         yield from _chunked(stream)
     else:

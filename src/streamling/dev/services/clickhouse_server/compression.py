@@ -15,7 +15,7 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 def decompress(chunks: Iterator[bytes], encoding: str) -> Iterator[bytes]:
-    """The content of a body with this Content-Encoding."""
+    """Return the content of a body with this Content-Encoding."""
     if encoding in ("", "identity"):
         return chunks
     if encoding == "deflate":
@@ -85,7 +85,7 @@ class Compressor:
             self._codec = pa.CompressedOutputStream(self._output, _CODECS[self.encoding])
 
     def compress(self, data: bytes) -> bytes:
-        """The next part of the compressed response; may be empty."""
+        """Return the next part of the compressed response; may be empty."""
         if self._codec is None:
             return data
         self._codec.write(data)

@@ -44,7 +44,7 @@ class Engine:
         self.timezone = self._first.query("SELECT timezone()", "TSVRaw")[0].decode().strip()
 
     def connect(self) -> Connection:
-        """A new connection: takes a fifth of a millisecond."""
+        """Return a new connection: takes a fifth of a millisecond."""
         return Connection(self._chdb.connect(self._folder), self._chdb.query_class)
 
     def cancel(self, words: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ class Connection:
         self.query(f"USE {quote_identifier(database)}")
 
     def has_output(self, statement: bytes, *, read_only: bool) -> bool:
-        """Whether a statement returns rows; raises an error for one that clients may not send over HTTP."""
+        """Return whether a statement returns rows; raises an error for one that clients may not send over HTTP."""
         found = self._connection.classify_query(statement)
         if found["statement_count"] > 1:
             raise ClickHouseError.of(62, "SYNTAX_ERROR", "Syntax error (Multi-statements are not allowed).")
@@ -142,7 +142,7 @@ def engine_errors() -> Iterator[None]:
 
 
 def quote(text: str) -> str:
-    """A literal."""
+    """Return a literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -168,8 +168,8 @@ def _from_result(result: Any) -> Statistics:
 
 
 def _load_chdb() -> Any:
-    """The compiled module of the package, without the package: importing that takes a second longer, because it starts
-    an engine in memory and loads numpy."""
+    """Return the compiled module of the package, without the package: importing that takes a second longer, because it
+    starts an engine in memory and loads numpy."""
     package = ModuleType("chdb")
     package.__path__ = [location("chdb")]
     sys.modules["chdb"] = package

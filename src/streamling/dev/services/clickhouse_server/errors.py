@@ -35,7 +35,7 @@ class ClickHouseError(Exception):
 
     @classmethod
     def of(cls, code: int, name: str, message: str) -> Self:
-        """One that this server raises itself, in the engine's wording."""
+        """Return one that this server raises itself, in the engine's wording."""
         return cls(code, f"Code: {code}. DB::Exception: {message} ({name})")
 
     @classmethod

@@ -43,7 +43,8 @@ class Execution:
                 self._command()
 
     def _has_placeholders(self, insert: Insert) -> bool:
-        """Whether the rows are written in SQL with query parameters, which a streaming insert does not replace."""
+        """Return whether the rows are written in SQL with query parameters, which a streaming insert does not
+        replace."""
         return insert.format == "Values" and bool(self.request.query_parameters)
 
     def _insert(self, insert: Insert) -> None:

@@ -63,7 +63,7 @@ class Faults:
             return json.dumps([asdict(fault) for fault in self._faults]).encode()
 
     def take(self, statement: bytes) -> Fault | None:
-        """The fault for this statement, if there is one."""
+        """Return the fault for this statement, if there is one."""
         with self._lock:
             for fault in self._faults:
                 if fault.match.encode() not in statement:

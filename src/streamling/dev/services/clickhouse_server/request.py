@@ -91,7 +91,7 @@ class Request:
         return self.parameters.get(name, "0") in ("1", "true")
 
     def credentials(self) -> tuple[str, str]:
-        """User and password, from headers, basic authentication or the URL."""
+        """Return user and password, from headers, basic authentication or the URL."""
         if "X-ClickHouse-User" in self.headers or "X-ClickHouse-Key" in self.headers:
             return self.headers.get("X-ClickHouse-User", "default"), self.headers.get("X-ClickHouse-Key", "")
         scheme, _, encoded = self.headers.get("Authorization", "").partition(" ")

@@ -49,7 +49,7 @@ class Session:
             self.connection.use(database)
 
     def _values(self, settings: Mapping[str, str]) -> dict[str, str | None]:
-        """The session's own values; None for a default."""
+        """Return the session's own values; None for a default."""
         names = ", ".join(map(quote, settings)) or "''"
         rows, _ = self.connection.query(
             f"SELECT name, changed, value FROM system.settings WHERE name IN ({names})", "TSVRaw"

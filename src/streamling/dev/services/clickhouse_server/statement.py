@@ -53,7 +53,7 @@ class Statement:
 
     @classmethod
     def read(cls, query: str, body: Iterator[bytes]) -> Statement:
-        """The query of the URL, a line break and the body; reads as little of the body as possible."""
+        """Return the query of the URL, a line break and the body; reads as little of the body as possible."""
         text = query.encode() + b"\n" if query else b""
         insert = parse_insert(text)
         while insert is None or (insert.data_start == len(text) and not query):  # more of the format's name may follow
@@ -80,7 +80,7 @@ class Statement:
 
 
 def parse_insert(text: bytes) -> Insert | None:
-    """The INSERT at the beginning of ``text``; None for another statement or an INSERT of a query's rows."""
+    """Return the INSERT at the beginning of ``text``; None for another statement or an INSERT of a query's rows."""
     tokens = _top_level_tokens(text)
     if next(tokens, _END).text != b"INSERT":
         return None
@@ -97,7 +97,7 @@ def parse_insert(text: bytes) -> Insert | None:
 
 
 def split_format(text: bytes) -> tuple[bytes, str | None, bytes]:
-    """A query with output as: what precedes its FORMAT clause, the format if it has one, what follows."""
+    """Return a query with output as: what precedes its FORMAT clause, the format if it has one, what follows."""
     tokens = [token for token in _top_level_tokens(text) if token.text != b";"]
     for keyword, name, after in zip(tokens, tokens[1:], [*tokens[2:], _END], strict=False):
         if keyword.text == b"FORMAT" and name.text.isalnum() and after.text in (b"", b"SETTINGS"):
@@ -107,12 +107,12 @@ def split_format(text: bytes) -> tuple[bytes, str | None, bytes]:
 
 
 def contains(text: bytes, first: bytes, second: bytes) -> bool:
-    """Whether the statement has these two words next to each other, outside brackets."""
+    """Return whether the statement has these two words next to each other, outside brackets."""
     return any(found.text == first and after.text == second for found, after in pairwise(_top_level_tokens(text)))
 
 
 def first_word(text: bytes) -> str:
-    """The keyword that a statement begins with, in upper case."""
+    """Return the keyword that a statement begins with, in upper case."""
     return next(_top_level_tokens(text), _END).text.decode(errors="replace")
 
 
@@ -136,7 +136,7 @@ def _top_level_tokens(text: bytes) -> Iterator[Token]:
 
 
 def _comment_end(text: bytes, start: int) -> int:
-    """The end of a comment that may contain others."""
+    """Return the end of a comment that may contain others."""
     open_comments = 0
     for mark in _COMMENT_MARK.finditer(text, start):
         open_comments += 1 if mark[0] == b"/*" else -1

@@ -64,7 +64,7 @@ class Stream:
         self.statistics = statistics
 
     def chunks(self) -> Iterator[bytes]:
-        """The output in pieces of at most 1 MiB; raises the engine's error after the last one."""
+        """Yield the output in pieces of at most 1 MiB; raises the engine's error after the last one."""
         while chunk := os.read(self._output, _PIPE_BYTES):
             yield chunk
         self._worker.join()
@@ -72,7 +72,8 @@ class Stream:
             raise self._error
 
     def beginning(self, *, whole: bool) -> list[bytes]:
-        """The output that decides about the status: what the engine produces at once, or all. Raises its error."""
+        """Return the output that decides about the status: what the engine produces at once, or all. Raises its
+        error."""
         deadline = time.monotonic() + _HELD_SECONDS
         size = 0
         held: list[bytes] = []
