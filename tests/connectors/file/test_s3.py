@@ -196,6 +196,15 @@ def test_an_unreachable_server_is_a_retriable_error(bucket: fs.S3FileSystem, mon
     assert "AWS_ENDPOINT_URL" in (caught.value.remedy or "")
 
 
+def test_a_server_at_a_private_address_is_denied(bucket: fs.S3FileSystem) -> None:
+    put(bucket, "in/a.csv", b"id\n1\n")
+    private = AppConfig.model_validate({"network": {"deny_private": True}})
+    with pytest.raises(StreamlingError, match=r"'127\.0\.0\.1' is a private address, and network\.deny_private is on"):
+        make_source("s3://lake/in", config=private).schema()
+    allowed = AppConfig.model_validate({"network": {"deny_private": True, "allow": ["127.0.0.1"]}})
+    assert make_source("s3://lake/in", config=allowed).schema().names == ["id"]
+
+
 def test_a_running_pipeline_waits_for_an_unavailable_server(spark: Any, bucket: fs.S3FileSystem) -> None:
     put(bucket, "in/a.csv", b"id\n1\n")
     run = Run(spark, make_source("s3://lake/in", bounded=False))

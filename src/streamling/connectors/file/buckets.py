@@ -5,10 +5,13 @@ from __future__ import annotations
 import fnmatch
 import io
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import IO, Any, cast
+from urllib.parse import urlsplit
 
 from streamling.connectors.file.storage import EXPECTED_EXTENSIONS, File, is_data_file, is_hidden, partitions_of
 from streamling.errors import StreamlingError
+from streamling.network.policy import NetworkPolicy
 
 _VARIABLES = (
     "AWS_ACCESS_KEY_ID",
@@ -29,8 +32,9 @@ class BucketStorage:
 
     is_on_disk = False
 
-    def __init__(self, scheme: str, path: str, format: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, scheme: str, path: str, format: str, environ: Mapping[str, str], network: NetworkPolicy) -> None:
         self._scheme = scheme
+        self._network = network
         self._format = format
         # Sent to executors: only what the client needs.
         self._environ = {name: environ[name] for name in environ if name in _VARIABLES}
@@ -101,15 +105,25 @@ class BucketStorage:
 
         # The client finds profiles and roles itself, also on executors.
         env = self._environ
+        endpoint = env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
+        if endpoint:
+            self._check_address(endpoint)
         return fs.S3FileSystem(
             access_key=env.get("AWS_ACCESS_KEY_ID"),
             secret_key=env.get("AWS_SECRET_ACCESS_KEY"),
             session_token=env.get("AWS_SESSION_TOKEN"),
-            endpoint_override=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"),
+            endpoint_override=endpoint,
             region=env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
             # Servers with their own name or address rarely support bucket.host.
             force_virtual_addressing=False,
         )
+
+    def _check_address(self, endpoint: str) -> None:
+        """Raise if the network policy denies the server. Arrow's client resolves the name again by itself: pipelines
+        cannot choose it."""
+        address = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
+        with suppress(OSError):  # the client reports a name that cannot be resolved
+            self._network.addresses(address.hostname or "", address.port or 443)
 
     def _gcs(self) -> Any:
         from pyarrow import fs

@@ -252,7 +252,7 @@ def _storage(context: NodeContext[FileSourceOptions]) -> Storage:
         path = rest if separator else options.path
         return LocalStorage(path, options.format, OwnFiles.of(context.config, os.environ))
     if scheme in _BUCKETS:
-        return BucketStorage(scheme, rest, options.format, os.environ)
+        return BucketStorage(scheme, rest, options.format, os.environ, context.network)
     raise StreamlingError.user(
         f"'{options.path}' has the scheme '{scheme}', which is not supported",
         remedy="use a local path, s3://, s3a:// or gs://",

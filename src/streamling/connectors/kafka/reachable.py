@@ -1,11 +1,14 @@
-"""Checks whether the brokers are reachable. The Java client needs 15 s to find out, and does not say why."""
+"""Checks whether the brokers are reachable and allowed. The Java client needs 15 s to find out, and does not say why."""
 
 from __future__ import annotations
 
 import socket
 
-from streamling.errors import Unreachable
+from streamling.errors import StreamlingError, Unreachable
+from streamling.network.hosts import matches_any
 from streamling.network.policy import NetworkPolicy
+from streamling.pipeline.config import AppConfig
+from streamling.spark.master import is_local
 
 _CONNECT_SECONDS = 3.0
 
@@ -27,6 +30,22 @@ def check_reachable(brokers: str, section: str, network: NetworkPolicy) -> None:
             f"cannot connect to the Kafka brokers at {'; '.join(reasons)}",
             remedy=f"start the brokers, or correct {section}.brokers",
         )
+
+
+def check_cluster_policy(brokers: str, section: str, config: AppConfig) -> None:
+    """Raise if ``brokers`` could lead the executors of a cluster to a denied address. Their clients do not check the
+    addresses that a broker names, so every broker has to be allowed by its name."""
+    network = NetworkPolicy.of(config.network)
+    if not network.deny_private or is_local(config.spark.master):
+        return
+    for broker in filter(None, (part.strip() for part in brokers.split(","))):
+        host = broker.rpartition(":")[0]
+        if not matches_any(host, network.allow):
+            raise StreamlingError.user(
+                f"{section}.brokers has '{broker}', which the executors of a cluster may not connect to while "
+                "network.deny_private is on",
+                remedy="add the host to network.allow in the configuration of the server",
+            )
 
 
 def _failure(host: str, port: int, network: NetworkPolicy) -> str | None:

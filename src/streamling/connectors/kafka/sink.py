@@ -27,7 +27,7 @@ from streamling.connectors.kafka.encode.messages import (
 from streamling.connectors.kafka.errors import error_text
 from streamling.connectors.kafka.local_plan import ArrowPlan, arrow_template
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
-from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.reachable import check_cluster_policy, check_reachable
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES
 from streamling.connectors.kafka.registry import RegisteredSchema, SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
@@ -89,7 +89,9 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def __init__(self, context: NodeContext[KafkaSinkOptions]) -> None:
         super().__init__(context)
         self._topic = context.options.topic
-        self._settings = client_settings(context.config.part(KafkaConfig).kafka_sink, _SECTION)
+        config = context.config.part(KafkaConfig).kafka_sink
+        check_cluster_policy(config.brokers, _SECTION, context.config)
+        self._settings = client_settings(config, _SECTION)
         self._writer = MessageWriter(self._topic, self._producer())
         self._sender = MessageSender(
             self._topic,

@@ -33,7 +33,7 @@ from streamling.connectors.kafka.lag_monitor import LagMonitor
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template, rows_of
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.probe import registry_connection, topic_connection
-from streamling.connectors.kafka.reachable import check_reachable
+from streamling.connectors.kafka.reachable import check_cluster_policy, check_reachable
 from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings, spark_options
@@ -200,6 +200,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         super().__init__(context)
         self._topic = context.options.topic
         self._config = context.config.part(KafkaConfig).kafka_source
+        check_cluster_policy(self._config.brokers, SECTION, context.config)
         self._settings = client_settings(self._config, SECTION)
         self._offsets = Offsets(
             context.name,
