@@ -1,4 +1,4 @@
-"""Checks whether the brokers are reachable and allowed. The Java client needs 15 s to find out, and does not say why."""
+"""Whether brokers are reachable and allowed. The Java client needs 15 s to find out, and does not say why."""
 
 from __future__ import annotations
 
