@@ -302,7 +302,9 @@ PROOFS: dict[str, Observed | By] = {
         f"{_TRACES}::test_a_failed_epoch_has_an_error_that_names_who_is_missing"
     ),
     "open_telemetry_traces.endpoint_protocol": By(f"{_TRACES}::test_an_epoch_is_a_trace_across_source_nodes_and_sinks"),
-    "open_telemetry_traces.batch_interval_secs": By(f"{_TRACES}::test_traces_that_did_not_arrive_are_pushed_again"),
+    "open_telemetry_traces.batch_interval_secs": By(
+        f"{_TRACES}::test_no_trace_is_pushed_before_its_interval_has_passed"
+    ),
     "pod_name": By(f"{_OTLP}::test_everything_measured_arrives_in_every_protocol"),
     "http_secret_header.<name>": By(
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
@@ -311,12 +313,12 @@ PROOFS: dict[str, Observed | By] = {
         f"{_HANDLER}::test_a_request_is_a_json_post_with_the_headers_of_the_node_and_its_secret"
     ),
     "network.deny_private": By(f"{_KNOBS}::test_private_addresses_are_refused_when_deny_private_is_on"),
-    "network.allow": By("tests/network/test_policy.py::test_an_allowed_host_is_reached"),
+    "network.allow": By("tests/connectors/file/test_s3.py::test_a_server_at_a_private_address_is_denied"),
     "network.credential_hosts": By(
         "tests/connectors/http/test_options.py::test_the_header_of_a_secret_goes_to_allowed_hosts_only"
     ),
     "spark.master": By("tests/cluster/test_matrix.py::test_operators_of_a_plugin_file_run_on_the_executors"),
-    "spark.conf.<name>": By(f"{_KNOBS}::test_the_settings_for_spark_reach_it"),
+    "spark.conf.<name>": By(f"{_KNOBS}::test_spark_starts_with_its_settings"),
     "spark.environment": By(f"{_KNOBS}::test_an_environment_variable_that_is_named_reaches_the_workers_of_spark"),
     "secrets.<name>": Observed(pipeline_with_secret, "x"),
     "secret_store.path": By("tests/cli/test_secret.py::test_the_path_is_a_setting"),
@@ -324,7 +326,7 @@ PROOFS: dict[str, Observed | By] = {
     "secret_store.key_file": By("tests/cli/test_secret.py::test_the_path_is_a_setting"),
     "serve.listen": By(f"{_ACCESS}::test_an_address_that_others_reach_requires_a_token"),
     "serve.dir": By("tests/serve/test_server.py::test_a_folder_crashes_of_parts_and_kills_of_the_server"),
-    "serve.hosts": By("tests/serve/test_guard.py::test_known_hosts_are_accepted"),
+    "serve.hosts": By("tests/serve/test_server.py::test_a_host_that_the_operator_lists_is_accepted"),
     "serve.variables": By(f"{_SERVE_API}::test_definitions_use_variables_that_the_operator_allows"),
     "serve.requests_per_minute": By(f"{_ACCESS}::test_requests_are_limited_per_name"),
     "serve.concurrent_slow_requests": By(
@@ -334,9 +336,7 @@ PROOFS: dict[str, Observed | By] = {
     "serve.tokens.<name>.file": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
     "serve.tokens.<name>.sha256": By(f"{_ACCESS}::test_a_token_is_given_in_one_of_three_ways"),
     "serve.tokens.<name>.role": By(f"{_SERVE_API}::test_roles_limit_what_a_token_may_do"),
-    "serve.tokens.<name>.namespaces": By(
-        f"{_SERVE_API}::test_a_foreign_namespace_looks_as_if_it_did_not_exist", word="team"
-    ),
+    "serve.tokens.<name>.namespaces": By(f"{_SERVE_API}::test_a_foreign_namespace_looks_as_if_it_did_not_exist"),
     "cache_dir": By("tests/cli/test_doctor.py::test_a_missing_requirement_is_reported_with_exit_code_1"),
     "state_backend.backend_type": Observed(state_file, "InMemory"),
     "state_backend.sqlite.database_path": Observed(state_file, "other.db"),
@@ -369,7 +369,7 @@ PROOFS: dict[str, Observed | By] = {
     ),
     "wasm_script.parallelism": Observed(script_node, 3),
     "wasm_script.batch_size": Observed(script_node, 50),
-    "plugin.path": By("tests/cli/test_plugins.py::test_a_plugin_file_is_shown_as_the_origin", "PLUGIN__PATH"),
+    "plugin.path": By("tests/cli/test_plugins.py::test_a_plugin_file_is_shown_as_the_origin"),
     "plugin.channel_capacity": By("tests/effects/test_knobs.py::test_so_many_batches_wait_in_front_of_a_node"),
     "plugin.preprocessor_ids": By(
         "tests/plugins/test_preprocessor.py::test_they_run_in_the_order_of_the_configuration"

@@ -238,6 +238,13 @@ def test_the_settings_for_spark_reach_it(tmp_path):
     assert "spark.conf sets spark.jars.packages" in result.err
 
 
+@pytest.mark.spark
+def test_spark_starts_with_its_settings(tmp_path):
+    result = Project(tmp_path).command("pipeline.yaml", STREAMLING__SPARK__CONF="spark.driver.memory=little")
+    assert result.code != 0
+    assert "little" in result.err, result.err
+
+
 _FUNCTION = """
 import os
 import pyarrow as pa

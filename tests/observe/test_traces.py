@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -83,8 +84,8 @@ def _grpc(arrived: list[ExportTraceServiceRequest]) -> Iterator[str]:
             server.stop(None).wait()
 
 
-def config(url: str, protocol: str = "http/protobuf") -> AppConfig:
-    settings = {"ingestion_endpoint": url, "endpoint_protocol": protocol, "batch_interval_secs": 0.05}
+def config(url: str, protocol: str = "http/protobuf", interval: float = 0.05) -> AppConfig:
+    settings = {"ingestion_endpoint": url, "endpoint_protocol": protocol, "batch_interval_secs": interval}
     return AppConfig(application_id="shop", open_telemetry_traces=settings)
 
 
@@ -165,6 +166,16 @@ def test_traces_that_did_not_arrive_are_pushed_again(caplog):
         with endpoint(take, port=port):
             eventually(lambda: spans(arrived))
     assert spans(arrived)[0].name == "checkpoint"
+
+
+def test_no_trace_is_pushed_before_its_interval_has_passed():
+    log = EpochLog(now=ManualClock())
+    with receiving("http/protobuf") as (url, arrived):
+        with reporting_traces(log, config(url, interval=3600), {}):
+            run_epoch(log, ManualClock())
+            time.sleep(5.5)  # the default interval is 5 s
+            assert not arrived
+        assert next(span.name for span in spans(arrived)) == "checkpoint"
 
 
 def test_without_an_endpoint_nothing_is_collected():

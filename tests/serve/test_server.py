@@ -89,3 +89,10 @@ def test_a_folder_crashes_of_parts_and_kills_of_the_server(server, tmp_path):
     assert server.terminate() == 0, server.log()[-3000:]
     for worker in workers:
         wait_until_ended(worker)
+
+
+def test_a_host_that_the_operator_lists_is_accepted(tmp_path):
+    with ServeProcess(tmp_path, {"STREAMLING__SERVE__HOSTS": "Api.Example"}) as server:
+        client = server.start()
+        answers = {host: client.get("/pipelines", headers={"Host": host}) for host in ("api.example", "other.example")}
+    assert {host: answer.status for host, answer in answers.items()} == {"api.example": 200, "other.example": 403}

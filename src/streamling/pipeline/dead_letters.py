@@ -19,7 +19,7 @@ KEY: Final = ("id",)
 
 def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[Problem]) -> str | None:
     """Return the declared name of the sink that takes the rejected rows of ``draft``."""
-    reference = _written(draft.raw)
+    reference = target_in(draft.raw)
     if reference is None:
         return None
     location = draft.document.entry_location((*draft.path, "errors", "to")).value
@@ -43,10 +43,10 @@ def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list
     rejecting: dict[str, list[Draft]] = {}
     lost = False
     for draft in drafts:
-        name = resolve(_written(draft.raw) or "", by_name)
+        name = resolve(target_in(draft.raw) or "", by_name)
         if name is not None and by_name[name].kind is NodeKind.SINK and by_name[name] is not draft:
             rejecting.setdefault(name, []).append(draft)
-        elif _written(draft.raw) is not None or (draft.options is None and "errors" in (draft.raw or ())):
+        elif target_in(draft.raw) is not None or (draft.options is None and "errors" in (draft.raw or ())):
             lost = True
     problems = []
     for sink in drafts:
@@ -66,13 +66,13 @@ def _dead_letter_problems(sink: Draft, rejecting: Sequence[Draft]) -> list[Probl
         message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot take those of another node as well"
         remedy = "remove 'from', or write bad rows to a sink of their own"
         problems.append(problem_at(message, _place(sink, "from"), remedy))
-    if rejecting and _written(sink.raw) is not None:
+    if rejecting and target_in(sink.raw) is not None:
         message = f"{sink} takes the bad rows of {_names(rejecting)}, and cannot have a dead-letter sink itself"
         problems.append(problem_at(message, _place(sink, "errors"), "remove 'errors'"))
     return problems
 
 
-def _written(raw: Any) -> str | None:
+def target_in(raw: Any) -> str | None:
     """Return the value of `errors.to`, also of a node that has other errors."""
     errors = raw.get("errors") if isinstance(raw, dict) else None
     to = errors.get("to") if isinstance(errors, dict) else None

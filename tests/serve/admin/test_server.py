@@ -42,6 +42,10 @@ def test_a_second_run_takes_another_port_unless_admin_api_port_is_set(taken):
         assert found.getsockname()[1] not in (0, taken)
     with pytest.raises(OSError, match="in use"):
         listen(AppConfig(admin_api_port=taken))
+    with listen(AppConfig(admin_api_port=0)) as other:
+        free = other.getsockname()[1]
+    with listen(AppConfig(admin_api_port=free)) as found:
+        assert found.getsockname()[1] == free
 
 
 @pytest.mark.spark
