@@ -21,7 +21,18 @@ if TYPE_CHECKING:
 
 _NAMES = (
     *("start-up", "validate", "test", "trigger", "idle", "throughput", "handler", "tables", "script", "plugins"),
-    *("cluster", "telemetry", "latency", "kafka", "postgres", "clickhouse", "kafka start-up", "memory", "fleet"),
+    *(
+        "cluster",
+        "telemetry",
+        "latency",
+        "rate",
+        "kafka",
+        "postgres",
+        "clickhouse",
+        "kafka start-up",
+        "memory",
+        "fleet",
+    ),
     "versions",
 )
 _COLOURS = {"met": "green", "missed": "red"}

@@ -24,6 +24,7 @@ from benchmarks.latency import Latency
 from benchmarks.machine import machine, pyspark_java
 from benchmarks.memory import Memory
 from benchmarks.postgres import Postgres
+from benchmarks.rate import Rate
 from benchmarks.script import Script
 from benchmarks.sizes import Sizes
 from benchmarks.startup import StartUp
@@ -43,7 +44,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Cases, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes),
-        *(Cluster, Telemetry, Latency, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Versions),
+        *(Cluster, Telemetry, Latency, Rate, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Versions),
     )
 }
 

@@ -37,6 +37,8 @@ class Sizes:
     requests: int = 200
     #: how long messages are produced at each rate
     latency_seconds: float = 1.0
+    #: how long they are produced at the highest rate before: code that runs often is compiled by then
+    rate_warm_up: float = 0.5
     #: idle pipelines of one server, those that get records, for how long, and new ones
     fleet_pipelines: int = 5
     fleet_active: int = 3
@@ -74,6 +76,7 @@ FULL = Sizes(
     large_table_rows=20_000_000,
     requests=20_000,
     latency_seconds=20,
+    rate_warm_up=15,
     fleet_pipelines=500,
     fleet_active=200,
     fleet_seconds=30,
@@ -99,6 +102,7 @@ QUICK = Sizes(
     large_table_rows=2_000_000,
     requests=5_000,
     latency_seconds=5,
+    rate_warm_up=5,
     fleet_pipelines=20,
     fleet_active=10,
     fleet_seconds=5,
