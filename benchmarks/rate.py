@@ -60,11 +60,12 @@ class Rate(Scenario):
     def _measure(self, name: str, target: str, latency: str) -> dict[int, _AtRate]:
         bench = self._bench
         bench.step(f"rate: {name}, start")
-        topic, place = bench.services.table().replace("changes", "rate"), bench.place("rate")
+        env, place = bench.services_env, bench.place("rate")
+        topic = bench.services.table().replace("changes", "rate")
         with _TARGETS[target](bench.services, f"{topic}_out") as arrivals:
             load = Load(bench.services.brokers, topic, arrivals)
             (place / "pipeline.yaml").write_text(pipeline_text(topic, arrivals, latency=latency), encoding="utf-8")
-            with running([*STREAMLING, "run", "pipeline.yaml"], cwd=place, env=bench.services_env) as process:
+            with running([*STREAMLING, "run", "pipeline.yaml"], cwd=place, env=env) as process:
                 load.start(process)
                 load.run(max(_RATES), bench.sizes.rate_warm_up)
                 return {rate: self._at_rate(name, rate, load, process) for rate in _RATES}
