@@ -61,11 +61,11 @@ def pytest_runtest_makereport() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _forget_secrets() -> Iterator[None]:
     """What one test registers as a secret, such as `orders`, is not masked in the output of the next one."""
-    from streamling.redaction import _process
+    from streamling.redaction import process_redactor
 
-    known = dict(vars(_process))
+    known = dict(vars(process_redactor))
     yield
-    vars(_process).update(known)
+    vars(process_redactor).update(known)
 
 
 @pytest.fixture(scope="session")

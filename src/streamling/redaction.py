@@ -93,9 +93,9 @@ class Redactor:
         return text
 
 
-_process = Redactor()
-add_secrets = _process.add
-redact = _process.redact
+process_redactor = Redactor()
+add_secrets = process_redactor.add
+redact = process_redactor.redact
 
 
 def excerpt(text: str, most: int) -> str:

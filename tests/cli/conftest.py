@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,12 @@ class Project:
         (folder / "orders").mkdir()
         self.write("orders/a.csv", "id,item,price\n1,tea,1.5\n2,jam,0.5\n3,rice,2.5\n")
         self.write("pipeline.yaml", PIPELINE)
+
+    def at(self, folder: Path) -> Project:
+        """The same in a copy of the folder."""
+        moved = copy(self)
+        moved.folder = folder
+        return moved
 
     def write(self, name: str, text: str) -> Path:
         path = self.folder / name

@@ -89,9 +89,7 @@ def open_project(project: Project, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     folder.chmod(0o777)
     (folder / "state.db").chmod(0o444)
     monkeypatch.chdir(folder)
-    moved = Project.__new__(Project)
-    moved.folder, moved._capsys = folder, project._capsys
-    yield moved
+    yield project.at(folder)
     shutil.rmtree(folder)
 
 

@@ -22,7 +22,7 @@ from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
 from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
 from streamling.connectors.postgres.sink import PostgresSinkOptions
-from streamling.connectors.postgres.state import PostgresState
+from streamling.connectors.postgres.state import PostgresStateStore
 from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.engine.launch.launcher import Launcher
@@ -40,6 +40,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
+from streamling.plugins.shared import SharedResources
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.engines import engine_for, limits_of
@@ -54,7 +55,7 @@ sinks: {out: {type: print, from: s}}
 """
 
 
-def _context(config: AppConfig, options: Any, name: str = "out") -> NodeContext[Any]:
+def node_context(config: AppConfig, options: Any, name: str = "out") -> NodeContext[Any]:
     state = NodeStateView(MemoryState(), name, ())
     return NodeContext(name=name, options=options, config=config, state=state, metrics=NoopMetrics())
 
@@ -78,24 +79,24 @@ def state_file(config: AppConfig) -> object:
 def state_server(config: AppConfig) -> object:
     settings = config.state_backend.postgres
     assert settings is not None
-    timeout = settings.acquire_timeout(config.shutdown_budget_secs)
-    made = PostgresState(config.application_id, settings, acquire_timeout=timeout, create=False)
-    return made._server, made._table, made._connections._timeout
+    budget, shared = config.shutdown_budget_secs, SharedResources()
+    made = PostgresStateStore(config.application_id, settings, shutdown_budget=budget, shared=shared)
+    return made.server, made.location, made.timeout
 
 
 def table_server(config: AppConfig) -> object:
     fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t", "time_column": "at"}
-    store: Any = create_store(_context(config, DynamicTableTransformOptions.model_validate(fields)))
-    inner = getattr(store, "_store", store)
-    return inner._server, inner._layout, inner._chunk, inner._cached, len(inner._readers), vars(store).get("_debounce")
+    store: Any = create_store(node_context(config, DynamicTableTransformOptions.model_validate(fields)))
+    inner = getattr(store, "store", store)
+    return inner.server, inner.layout, inner.chunk, inner.cached, len(inner.readers), vars(store).get("debounce")
 
 
 def postgres_sink(config: AppConfig) -> object:
     options = PostgresSinkOptions.model_validate({"type": "postgres", "from": "x", "table": "t", "schema": "s"})
-    context = _context(config, options)
+    context = node_context(config, options)
     writer = Writer(context, TableName("s", "t"))
-    session = writer._session
-    times = (session._connect_timeout, session._time_limit, session._idle_timeout, session._lifetime)
+    session = writer.session
+    times = (session.connect_timeout, session.time_limit, session.idle_timeout, session.lifetime)
     return session.server, times, writer.statement_timeout_ms, batching(context)
 
 
@@ -106,12 +107,12 @@ def clickhouse_source(config: AppConfig) -> object:
 def clickhouse_sink(config: AppConfig) -> object:
     fields = {"type": "clickhouse", "from": "x", "table": "t", "primary_key": "id"}
     context = replace(
-        _context(config, ClickHouseSinkOptions.model_validate(fields)),
+        node_context(config, ClickHouseSinkOptions.model_validate(fields)),
         primary_key=("id",),
         input_schema=pa.schema({"id": pa.int64()}),
     )
     sink = ClickHouseSink(context)
-    return sink.batching(), sink._writer._compression, sink._writer._client.server
+    return sink.batching(), sink.writer.compression, sink.writer.client.server
 
 
 def kafka_source(config: AppConfig) -> object:
@@ -124,24 +125,24 @@ def kafka_sink(config: AppConfig) -> object:
 
 def _registry(section: Any) -> object:
     made = SchemaRegistry.of(section, "kafka", ANY_ADDRESS)
-    return made._url, made._headers
+    return made.url, made.headers
 
 
 def kafka_pace(config: AppConfig) -> object:
-    return BatchSize.of(_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
+    return BatchSize.of(node_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"})), 2)
 
 
 def kafka_group(config: AppConfig) -> object:
     return group_of(
-        _context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"}))
+        node_context(config, KafkaSourceOptions.model_validate({"type": "kafka", "topic": "t"}))
     ).session_timeout
 
 
 def kafka_reader(config: AppConfig) -> object:
     fields = {"type": "kafka", "topic": "t", "data_format": "json", "schema": {"id": "int64"}}
-    source = KafkaSource(_context(config, KafkaSourceOptions.model_validate(fields)))
+    source = KafkaSource(node_context(config, KafkaSourceOptions.model_validate(fields)))
     session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
-    return {**source._reader_options(session), "kafka.group.id": None}  # another one for every reader
+    return {**source.reader_options(session), "kafka.group.id": None}  # another one for every reader
 
 
 def parsed(config: AppConfig) -> object:

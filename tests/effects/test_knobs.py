@@ -35,7 +35,7 @@ from tests.cli.conftest import PIPELINE, Project
 from tests.connectors.file.driver import Run as FileRun
 from tests.connectors.file.driver import make_source
 from tests.connectors.postgres.aggregate.driver import FIELDS, Aggregate
-from tests.effects.configuration import _context
+from tests.effects.configuration import node_context
 from tests.harness.endpoint import Endpoint, echo, endpoint
 from tests.harness.pipelines import eventually, finish
 
@@ -174,7 +174,7 @@ def test_scripts_without_parallelism_run_as_often_as_the_configuration_says():
 def test_producer_settings_of_the_kafka_sink():
     def producer(**options: Any) -> dict[str, str]:
         fields = {"type": "kafka", "from": "x", "topic": "t", "data_format": "json", **options}
-        return KafkaSink(_context(AppConfig(), KafkaSinkOptions.model_validate(fields)))._producer()
+        return KafkaSink(node_context(AppConfig(), KafkaSinkOptions.model_validate(fields))).producer_settings()
 
     plain = producer()
     for options, setting, value in (
@@ -191,8 +191,8 @@ def test_producer_settings_of_the_kafka_sink():
 def test_so_many_tasks_write_to_a_topic(spark, deduplicate, parallelism):
     fields = {"type": "kafka", "from": "x", "topic": "t", "data_format": "json"}
     options = KafkaSinkOptions.model_validate({**fields, "deduplicate": deduplicate, "parallelism": parallelism})
-    sink = KafkaSink(_context(AppConfig(), options))
-    rows = sink._ordered(spark.range(100, numPartitions=2), "CAST(id AS STRING)")
+    sink = KafkaSink(node_context(AppConfig(), options))
+    rows = sink.ordered(spark.range(100, numPartitions=2), "CAST(id AS STRING)")
     assert rows.rdd.getNumPartitions() == parallelism
 
 
@@ -217,8 +217,8 @@ def test_cache_refresh_debounce_ms_of_a_table_counts_before_that_of_the_configur
     for options, seconds in (({}, 0.7), ({"cache_refresh_debounce_ms": 40}, 0.04)):
         fields = {"type": "dynamic_table", "backend_type": "Postgres", "backend_entity_name": "t"}
         cached = {**fields, "time_column": "at", "cache": True, **options}
-        store: Any = create_store(_context(config, DynamicTableTransformOptions.model_validate(cached)))
-        assert store._debounce == seconds
+        store: Any = create_store(node_context(config, DynamicTableTransformOptions.model_validate(cached)))
+        assert store.debounce == seconds
 
 
 @pytest.mark.parametrize("kind", [WebhookSink, HandlerTransform])

@@ -29,12 +29,12 @@ class Flagship(Bench):
 
     def __init__(self, spark: Any, kafka: LocalKafka, registry: LocalRegistry, postgres: LocalPostgres) -> None:
         super().__init__(spark)
-        self._kafka = kafka
+        self.kafka = kafka
         self._registry_service = registry
         self.pg = Driver(postgres.dsn)
 
     def topic(self) -> Topic:
-        return Topic(self._kafka, self._registry_service)
+        return Topic(self.kafka, self._registry_service)
 
     def text(self, topic: Topic, sinks: Sinks, source: Mapping[str, Any]) -> str:
         nodes: dict[str, dict[str, Any]] = {"sources": {}, "transforms": {}, "sinks": {}}
@@ -52,10 +52,10 @@ class Flagship(Bench):
     def begin(
         self, topic: Topic, sinks: Sinks, source: Mapping[str, Any] | None = None, **settings: Any
     ) -> PipelineRun:
-        return self.start(self.text(topic, sinks, source or {}), **self._config(**settings))
+        return self.start(self.text(topic, sinks, source or {}), **self.config(**settings))
 
-    def _config(self, **settings: Any) -> dict[str, Any]:
-        services = {"brokers": self._kafka.brokers, "schema_registry_url": self._registry_service.url}
+    def config(self, **settings: Any) -> dict[str, Any]:
+        services = {"brokers": self.kafka.brokers, "schema_registry_url": self._registry_service.url}
         return {
             "kafka_source": KafkaSourceSettings(**services),
             "kafka_sink": KafkaSinkSettings(**services),
@@ -68,7 +68,7 @@ class Flagship(Bench):
         sources = {name: {"type": "kafka", "topic": topic.name, "primary_key": "id"} for name, topic in topics.items()}
         place = {"type": "postgres", "schema": self.pg.schema, **sink}
         sinks = {f"to_{name}": {"from": name, "table": name, **place} for name in topics}
-        return self.start(json.dumps({"sources": sources, "transforms": {}, "sinks": sinks}), **self._config())
+        return self.start(json.dumps({"sources": sources, "transforms": {}, "sinks": sinks}), **self.config())
 
     def run_all(self, topic: Topic, sinks: Sinks, source: Mapping[str, Any] | None = None, **settings: Any) -> None:
         """Until every message of the topic is committed, then stop."""
@@ -89,7 +89,7 @@ class Flagship(Bench):
 
     def committed(self, run: PipelineRun, *topics: Topic) -> None:
         """Wait until the stored positions are the ends of the topics, or the run has failed."""
-        ends = {topic: sum(1 for _ in consume(self._kafka.brokers, topic.name)) for topic in topics}
+        ends = {topic: sum(1 for _ in consume(self.kafka.brokers, topic.name)) for topic in topics}
 
         def reached() -> bool:
             return all(self.position(topic) == end for topic, end in ends.items())

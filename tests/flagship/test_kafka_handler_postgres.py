@@ -60,7 +60,7 @@ def test_changes_pass_a_handler_in_order(spark, kafka, registry, postgres) -> No
                 "hook": {"type": "webhook", "from": "asked", "url": server.url + "/hook", "batch_size": 10},
             },
         }
-        run = flagship.start(json.dumps(nodes), **flagship._config())
+        run = flagship.start(json.dumps(nodes), **flagship.config())
         try:
             flagship.committed(run, topic)
         finally:

@@ -39,7 +39,7 @@ def run_all(flagship: Flagship, topics: dict[str, Topic], statements: dict[str, 
     place: dict[str, Any] = {"type": "postgres", "schema": flagship.pg.schema}
     sinks = {name: {"from": f"{name}_rows", "table": name, **place} for name in statements}
     text = json.dumps({"sources": sources, "transforms": transforms, "sinks": sinks})
-    run = flagship.start(text, **flagship._config())
+    run = flagship.start(text, **flagship.config())
     try:
         flagship.committed(run, *topics.values())
     finally:

@@ -76,10 +76,10 @@ def test_every_number_arrives_everywhere_with_all_its_digits(flagship: Flagship,
         (row["id"], str(int(row["id"])), halves[row["id"]], row["l"][0]) for row in by_id if row["id"] != 7
     ]
 
-    written = [decode(avro.registry, message.value) for message in consume(flagship._kafka.brokers, avro.name)]
+    written = [decode(avro.registry, message.value) for message in consume(flagship.kafka.brokers, avro.name)]
     assert [row for row in written if row["id"] != gone] == [{**row, "_gs_op": "i"} for row in rows]
     printed = [json.loads(line) for line in capfd.readouterr().out.splitlines() if line.startswith("{")]
-    messages = [json.loads(message.value) for message in consume(flagship._kafka.brokers, texts.name)]
+    messages = [json.loads(message.value) for message in consume(flagship.kafka.brokers, texts.name)]
     for found in (printed, messages):
         kept = [row for row in found if row["id"] != gone]
         assert [(row["id"], row["i"], row["l"]) for row in kept] == [
@@ -133,7 +133,7 @@ def test_numbers_of_files_arrive_everywhere_with_all_their_digits(
     nodes["sinks"]["avro_topic"] = {"type": "kafka", "topic": avro.name, "data_format": "avro", "from": "parquet"}
     nodes["sinks"]["texts_topic"] = {"type": "kafka", "topic": texts.name, "data_format": "json", "from": "avro"}
     nodes["sinks"]["shown"] = {"type": "print", "from": "avro_js"}
-    finish(flagship.start(json.dumps(nodes), **flagship._config()))
+    finish(flagship.start(json.dumps(nodes), **flagship.config()))
 
     expected = [
         (r["id"], r["e"], r["e"] and r["e"].copy_negate(), None if r["e"] is None else r["e"] > 0) for r in rows
@@ -141,7 +141,7 @@ def test_numbers_of_files_arrive_everywhere_with_all_their_digits(
     for name in ("parquet", "avro"):
         assert flagship.table(name, "id, e, minus, more") == expected
         assert flagship.table(name, "id, l::text")[1][1] == f"[-{most}, null]"
-    brokers = flagship._kafka.brokers
+    brokers = flagship.kafka.brokers
     written = [decode(avro.registry, message.value) for message in consume(brokers, avro.name)]
     assert written == [{**row, "_gs_op": "i"} for row in rows]
     lines = [line for line in capfd.readouterr().out.splitlines() if line.startswith("{")]

@@ -85,7 +85,7 @@ def ask_datafusion(outcomes: Sequence[Outcome], table: pa.Table) -> None:
 
 
 def _values(context: Any, case: Case, count: int) -> pa.DataType | None:
-    from tests.sql.differential import _fill
+    from tests.sql.differential import fill
 
     try:
         query = context.sql(f"SELECT {case.expression} AS v FROM t")
@@ -95,7 +95,7 @@ def _values(context: Any, case: Case, count: int) -> pa.DataType | None:
             raise
         return None
     case.expected = [None] * count
-    _fill(context, case, 0, count)
+    fill(context, case, 0, count)
     return query.schema().field(0).type
 
 

@@ -210,7 +210,7 @@ def test_values_converted_fast_are_those_converted_carefully() -> None:
             content = "a\n" + "\n".join(texts) + "\n"
             careful: Any = None
             try:
-                careful = _file_csv._parse_column(_file_csv.read_texts(content.encode()).column("a"), kind).to_pylist()
+                careful = _file_csv.parse_column(_file_csv.read_texts(content.encode()).column("a"), kind).to_pylist()
             except pa.ArrowInvalid:
                 assert not fits, texts
             found = read("csv", content.encode(), pa.schema([("a", kind)]))
@@ -268,10 +268,10 @@ def test_random_json() -> None:
 
 def careful_json(content: bytes) -> list[dict[str, Any]] | None:
     """The rows of the slow parser; None if there is an error."""
-    raw = pa.schema([pa.field(field.name, _file_json._raw_type(field.type)) for field in JSON_SCHEMA])
+    raw = pa.schema([pa.field(field.name, _file_json.raw_type(field.type)) for field in JSON_SCHEMA])
     types = {field.name: field.type for field in JSON_SCHEMA}
     try:
-        return _file_json._read_slowly(content, raw, types)[0].to_pylist()
+        return _file_json.read_slowly(content, raw, types)[0].to_pylist()
     except (pa.ArrowInvalid, ValueError):
         return None
 

@@ -27,6 +27,11 @@ class SimulatedClock:
             with condition:
                 condition.notify_all()
 
+    @property
+    def waiting_threads(self) -> int:
+        with self._lock:
+            return len(self._waiting)
+
     def wait_for(self, condition: threading.Condition, predicate: Callable[[], bool], timeout: float | None) -> bool:
         # registered before the time is read: any later `advance` notifies this thread
         with self._lock:

@@ -42,6 +42,8 @@ class NumbersSource(Source[NumbersOptions]):
     """Counts upwards from where it left off."""
 
     Options = NumbersOptions
+    #: how far it has counted
+    rows_read = 0
 
     @property
     def bounded(self) -> bool:
@@ -58,7 +60,8 @@ class NumbersSource(Source[NumbersOptions]):
         time.sleep(self.options.pause)
         ids = list(range(at, min(at + self.options.batch, last)))
         rows = pa.record_batch({"id": pa.array(ids, pa.int64()), "name": [f"n{i}" for i in ids]}, schema=self.schema())
-        return SourceBatch(rows, {self.context.name: ids[-1] + 1})
+        self.rows_read = ids[-1] + 1
+        return SourceBatch(rows, {self.context.name: self.rows_read})
 
 
 class TickOptions(SourceOptions):
@@ -180,10 +183,12 @@ class Bench:
         self.spark = spark
         self.state = MemoryState()
         self.books: dict[str, list[dict[str, Any]]] = {}
+        #: the source type ``numbers``
+        self.numbers: type[NumbersSource] = NumbersSource
 
     def registry(self) -> Registry:
         registry = Registry.builtin()
-        registry.register(NodeKind.SOURCE, "numbers", NumbersSource)
+        registry.register(NodeKind.SOURCE, "numbers", self.numbers)
         registry.register(NodeKind.SOURCE, "tick", TickSource)
         registry.register(NodeKind.SOURCE, "flood", FloodSource)
         registry.register(NodeKind.TRANSFORM, "double", DoubleTransform)

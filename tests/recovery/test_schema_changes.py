@@ -103,7 +103,7 @@ def test_the_table_equals_the_model(spark, kafka, registry, postgres, number: in
 
     with watched(registry.url, change) as url, endpoint(echo) as handler:
         services = {"brokers": kafka.brokers, "schema_registry_url": url}
-        config = {**flagship._config(), "kafka_source": KafkaSourceSettings(**services)}
+        config = {**flagship.config(), "kafka_source": KafkaSourceSettings(**services)}
         run = flagship.start(pipeline(flagship, topic, chain, handler.url, together), **config)
         try:
             change(moment)  # a start that asks less often is over

@@ -45,7 +45,7 @@ def expressions(function: Function) -> Iterator[str]:
         return
     least, most = function.arity
     for count in range(least, (most if most is not None else least + 2) + 1):
-        kinds = [function._kind(place) for place in range(count)]
+        kinds = [function.kind_of(place) for place in range(count)]
         choices = {kind: KINDS.get(kind) for kind in dict.fromkeys(kinds)}
         if any(options is None for options in choices.values()):
             continue
@@ -100,10 +100,10 @@ def ask_datafusion(cases: Sequence[Case], table: pa.Table) -> None:
         except Exception:  # not a valid call in DataFusion
             continue
         case.expected = [None] * table.num_rows
-        _fill(context, case, 0, table.num_rows)
+        fill(context, case, 0, table.num_rows)
 
 
-def _fill(context: Any, case: Case, start: int, end: int) -> None:
+def fill(context: Any, case: Case, start: int, end: int) -> None:
     """Results of rows ``start`` to ``end``; a failing range is halved until the failing rows are found."""
     assert case.expected is not None
     query = f"SELECT {case.expression} AS v FROM t WHERE id >= {start} AND id < {end} ORDER BY id"
@@ -116,8 +116,8 @@ def _fill(context: Any, case: Case, start: int, end: int) -> None:
             case.failing.append(start)
             return
         middle = (start + end) // 2
-        _fill(context, case, start, middle)
-        _fill(context, case, middle, end)
+        fill(context, case, start, middle)
+        fill(context, case, middle, end)
         return
     case.expected[start:end] = values(found)
 

@@ -112,7 +112,7 @@ def stopped(run: PipelineRun) -> Iterator[None]:
 
 def _rows(run: PipelineRun, sink: str) -> list[dict[str, Any]]:
     """Return rows by id; batches may differ in their columns."""
-    found = [row for operator in run.graph.operators[sink] for batch in operator._batches for row in batch.to_pylist()]
+    found = [row for operator in run.graph.operators[sink] for batch in operator.batches for row in batch.to_pylist()]
     return sorted(found, key=lambda row: row["id"])
 
 

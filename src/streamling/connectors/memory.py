@@ -182,17 +182,18 @@ class MemorySink(Sink[MemorySinkOptions]):
 
     def __init__(self, context: NodeContext[MemorySinkOptions]) -> None:
         super().__init__(context)
-        self._batches: list[pa.RecordBatch] = []
+        #: what has been written so far; batches may differ in their columns
+        self.batches: list[pa.RecordBatch] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self.options.exclude_gs_op and OP_COLUMN in batch.schema.names:
             batch = batch.drop_columns([OP_COLUMN])
-        self._batches.append(batch)
+        self.batches.append(batch)
         self.context.count_delivered(batch.num_rows)
 
     def table(self) -> pa.Table:
         """Return all rows written so far, with all columns that any batch had."""
-        batches = list(self._batches)  # the lane keeps writing
+        batches = list(self.batches)  # the lane keeps writing
         if not batches:
             return self._empty()
         return pa.concat_tables(map(pa.table, batches), promote_options="permissive")

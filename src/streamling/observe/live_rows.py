@@ -38,6 +38,11 @@ class Listener:
     def takes_kept_rows(self) -> bool:
         return self._per_second is None and not self._whole
 
+    @property
+    def waiting_batches(self) -> int:
+        """How many batches have not been taken: at most one per node."""
+        return len(self._waiting)
+
     def wanted(self, node: str, now: float) -> int:
         """Return how many rows of the next batch of ``node`` it takes."""
         if self.takes_kept_rows or node in self._waiting:
@@ -85,7 +90,8 @@ class NodeRows:
         self._window_start = now() - window
         self._taken = 0
         self._kept: deque[pa.RecordBatch] = deque()
-        self._listeners: tuple[Listener, ...] = ()
+        #: who gets rows at the moment
+        self.listeners: tuple[Listener, ...] = ()
         self._next_job = 0.0
 
     def wanted(self, *, in_python: bool) -> int:
@@ -93,7 +99,7 @@ class NodeRows:
         now = self._now()
         if not in_python and (now < self._next_job or not self.is_watched):
             return 0
-        most = max((listener.wanted(self._node, now) for listener in self._listeners), default=0)
+        most = max((listener.wanted(self._node, now) for listener in self.listeners), default=0)
         return max(most, self._budget(now))
 
     def offer(self, rows: pa.RecordBatch, job_seconds: float = 0.0) -> None:
@@ -103,7 +109,7 @@ class NodeRows:
         now = self._now()
         self._next_job = now + job_seconds * _JOB_SHARE * self._watched_nodes()
         kept = self._keep(rows, now)
-        counts = {listener: listener.wanted(self._node, now) for listener in self._listeners}
+        counts = {listener: listener.wanted(self._node, now) for listener in self.listeners}
         copy = _copied(rows.slice(0, most)) if (most := max(counts.values(), default=0)) else None
         for listener, count in counts.items():
             if listener.takes_kept_rows and kept is not None:
@@ -114,7 +120,7 @@ class NodeRows:
     @property
     def is_watched(self) -> bool:
         """Whether somebody watches, or rows are always kept."""
-        return self._always or bool(self._listeners)
+        return self._always or bool(self.listeners)
 
     def stored(self) -> list[pa.RecordBatch]:
         """Return the rows that are kept, newest batch first."""
@@ -123,11 +129,11 @@ class NodeRows:
 
     def add(self, listener: Listener) -> None:
         with self._lock:
-            self._listeners = (*self._listeners, listener)
+            self.listeners = (*self.listeners, listener)
 
     def remove(self, listener: Listener) -> None:
         with self._lock:
-            self._listeners = tuple(each for each in self._listeners if each is not listener)
+            self.listeners = tuple(each for each in self.listeners if each is not listener)
 
     def _budget(self, now: float) -> int:
         return self._records if now - self._window_start >= self._window else self._records - self._taken

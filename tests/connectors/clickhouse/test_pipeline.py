@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from streamling.connectors.clickhouse import insert_log
 from streamling.connectors.clickhouse.sink import ClickHouseSink
 from streamling.engine.run.contexts import NodeStateView
 from streamling.engine.state.memory import MemoryState
@@ -215,7 +214,7 @@ def test_rows_that_a_batch_deletes_and_inserts_survive_a_replay_of_it(driver) ->
 
 @pytest.mark.parametrize("stopping", [True, False])
 def test_a_marker_does_not_wait_for_rows_that_do_not_arrive(driver, monkeypatch, stopping) -> None:
-    monkeypatch.setattr(insert_log, "_MARKER_SECONDS", 3600 if stopping else 0.01)
+    monkeypatch.setattr(ClickHouseSink, "marker_seconds", 3600 if stopping else 0.01)
     schema = batch(("i", 1, "a")).schema
     state, event, acknowledged = MemoryState(), threading.Event(), threading.Event()
     context = {"state": NodeStateView(state, "out", ()), "stopping": event}
@@ -233,7 +232,7 @@ def test_a_marker_does_not_wait_for_rows_that_do_not_arrive(driver, monkeypatch,
 
 
 def test_an_error_while_a_marker_gives_up_waiting_is_raised_by_the_next_call(driver, monkeypatch) -> None:
-    monkeypatch.setattr(insert_log, "_MARKER_SECONDS", 0.01)
+    monkeypatch.setattr(ClickHouseSink, "marker_seconds", 0.01)
     schema = batch(("i", 1, "a")).schema
     reported = threading.Event()
     context = {

@@ -90,7 +90,7 @@ def test_rows_are_stored_when_an_insert_returns(driver) -> None:
     """Newer servers collect the rows of several inserts by default, and do not compare their tokens."""
     rows = batch(("i", 1, "a"))
     with driver.opened(rows.schema) as sink:
-        assert sink._writer._settings["async_insert"] == "0"
+        assert sink.writer.settings["async_insert"] == "0"
 
 
 def test_names_may_contain_anything(driver) -> None:
@@ -262,7 +262,7 @@ def test_requests_are_compressed_as_the_node_says(driver, codec, levels) -> None
     for level in levels:
         with driver.opened(rows.schema, compression=codec, compression_level=level) as sink:
             sink.write(rows)
-            sizes.append(sink._writer.encode(rows).body.size)
+            sizes.append(sink.writer.encode(rows).body.size)
     assert driver.rows("count(), uniqExact(id), max(v)") == [(5000, 5000, "value 99")]
     assert codec == "none" or sizes[2] < sizes[1]
 

@@ -384,5 +384,5 @@ def test_the_same_rows_have_the_same_bytes_whatever_batch_they_are_a_part_of(dri
             part = whole.slice(start, size)
             alone = pa.RecordBatch.from_pylist(part.to_pylist(), schema=whole.schema)
             joined = pa.concat_batches([part.slice(0, size // 2), part.slice(size // 2)])
-            contents = {bytes(sink._writer.encode(rows).content) for rows in (part, alone, joined)}
+            contents = {bytes(sink.writer.encode(rows).content) for rows in (part, alone, joined)}
             assert len(contents) == 1, (start, size)

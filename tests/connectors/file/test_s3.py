@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import fastavro
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pyarrow import fs
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from tests.connectors.file.driver import Run, StoredState, make_source, read_all
+from tests.harness.tcp_front import TcpFront
 
 pytestmark = [pytest.mark.services, pytest.mark.spark]
 
@@ -205,16 +207,18 @@ def test_a_server_at_a_private_address_is_denied(bucket: fs.S3FileSystem) -> Non
     assert make_source("s3://lake/in", config=allowed).schema().names == ["id"]
 
 
-def test_a_running_pipeline_waits_for_an_unavailable_server(spark: Any, bucket: fs.S3FileSystem) -> None:
+def test_a_running_pipeline_waits_for_an_unavailable_server(
+    spark: Any, bucket: fs.S3FileSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(bucket, "in/a.csv", b"id\n1\n")
+    front = TcpFront(urlsplit(os.environ["AWS_ENDPOINT_URL"]).port or 80).open()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{front.port}")
     run = Run(spark, make_source("s3://lake/in", bounded=False))
     assert ids(run.rows()) == [1]
-    storage = run.source._storage
-    address, storage._environ["AWS_ENDPOINT_URL"] = storage._environ["AWS_ENDPOINT_URL"], "http://127.0.0.1:9"
-    storage._client = None
+    front.close()
     assert run.step() is None
     put(bucket, "in/b.csv", b"id\n2\n")
-    storage._environ["AWS_ENDPOINT_URL"] = address
-    storage._client = None
+    front.open()
     assert ids(run.rows()) == [2]
+    front.close()
     run.source.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import tempfile
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamling.connectors.file import source as source_module
 from streamling.connectors.file.source import FileSource
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
@@ -94,7 +96,7 @@ def test_parquet_columns_with_only_nulls(spark: Any, tmp_path: Path) -> None:
     run = Run(spark, make_source(tmp_path, format="parquet", parallelism=1))
     assert run.rows() == [{"id": 1, "t": None, "n": None}, {"id": 2, "t": "x", "n": None}]
     pq.write_table(pa.table({"id": [3], "t": pa.nulls(1), "n": ["y"]}), tmp_path / "c.parquet")
-    run.source._at = None
+    run.position = dict(run.position)  # as after a restart: the folder is listed again
     assert run.rows() == [{"id": 3, "t": None, "n": "y"}]
     only = tmp_path / "only.parquet"
     pq.write_table(pa.table({"n": pa.nulls(2)}), only)
@@ -333,12 +335,7 @@ def test_a_parquet_file_of_another_type_names_column_and_types(spark: Any, tmp_p
     pq.write_table(pa.table({"id": ["x"]}), tmp_path / "b.parquet")
     assert "b.parquet': column 'id' has type string, expected int64" in str(run_failure(spark, source))
     (tmp_path / "b.parquet").write_bytes(b"PAR1 but not really")
-    assert "b.parquet' is not a valid Parquet file" in str(run_failure(spark, make_fresh(source)))
-
-
-def make_fresh(source: FileSource) -> FileSource:
-    source._at = None
-    return source
+    assert "b.parquet' is not a valid Parquet file" in str(run_failure(spark, source))
 
 
 def test_a_failure_that_is_not_about_the_files_is_not_translated(spark: Any, tmp_path: Path) -> None:
@@ -351,15 +348,17 @@ def test_a_failure_that_is_not_about_the_files_is_not_translated(spark: Any, tmp
 
 
 @pytest.mark.parametrize("format", ["csv", "parquet"])
-def test_a_file_deleted_before_a_bounded_source_reads_it(tmp_path: Path, format: str) -> None:
-    path = tmp_path / f"a.{format}"
-    pq.write_table(pa.table({"id": [1]}), path) if format == "parquet" else write(path, "id\n1\n")
+def test_a_file_deleted_before_a_bounded_source_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str
+) -> None:
+    monkeypatch.setattr(source_module, "BATCH_FILES", 1)
+    paths = [tmp_path / f"{name}.{format}" for name in ("a", "b")]
+    for path in paths:
+        pq.write_table(pa.table({"id": [1]}), path) if format == "parquet" else write(path, "id\n1\n")
     source = make_source(tmp_path, format=format)
-    source.schema()
-    source._seek({})
-    source._at = position = {}
-    path.unlink()
-    assert f"a.{format}' was deleted before it was read" in str(failure(lambda: source.read(position)))
+    position = source.read({}).position
+    paths[1].unlink()
+    assert f"b.{format}' was deleted before it was read" in str(failure(lambda: source.read(position)))
 
 
 def test_a_file_deleted_while_spark_reads_for_a_bounded_source(spark: Any, tmp_path: Path) -> None:
@@ -433,14 +432,16 @@ def test_random_arrivals_and_restarts_lose_no_row(spark: Any, tmp_path: Path, se
         run.source.close()
 
 
-def test_scratch_files_are_removed_on_close(spark: Any, tmp_path: Path) -> None:
+def test_scratch_files_are_removed_on_close(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
     write(tmp_path / "in" / "a:b.csv", "id\n1\n")
     run = Run(spark, make_source(tmp_path / "in"))
     assert ids(run.rows()) == [1]
-    staging = Path(run.source._reader._staging.root)
-    assert staging.exists()
+    assert list(scratch.glob("*/files/*"))
     run.source.close()
-    assert not staging.exists()
+    assert not list(scratch.iterdir())
 
 
 def test_a_cluster_reads_local_files_with_odd_names_on_its_executors(spark: Any, tmp_path: Path) -> None:

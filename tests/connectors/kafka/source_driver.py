@@ -139,7 +139,7 @@ class KafkaBench(Bench):
         finally:
             run.stop("the test has what it wants")
             finish(run)
-        return [row for sink in run.graph.operators["out"] for batch in sink._batches for row in batch.to_pylist()]
+        return [row for sink in run.graph.operators["out"] for batch in sink.batches for row in batch.to_pylist()]
 
     def rows(self, topic: Topic, count: int, sql: str | None = None, **options: Any) -> list[dict[str, Any]]:
         return self.read(topic, count, sql, **options).to_pylist()

@@ -219,7 +219,7 @@ def test_a_subject_without_schema_gets_a_nullable_record_with_its_key(bench: Kaf
     topic = bench.topic()
     bench.write(topic, numbered(0, 1), sql="SELECT *, 1 AS sure FROM given")
     (message,) = bench.messages(topic)
-    answer = bench.schemas._ask(f"/subjects/{topic}-value/versions/latest")
+    answer = bench.schemas.ask(f"/subjects/{topic}-value/versions/latest")
     nothing, written = json.loads(answer["schema"])
     assert nothing == "null"
     assert json.loads(written["doc"]) == {"primaryKeys": ["id"]}
@@ -246,7 +246,7 @@ def test_an_existing_schema_is_used(bench: KafkaSinkBench) -> None:
     bench.write(topic, rows)
     expected = {"name": "a", "id": 1.0, "note": None, "level": 3, "label": "it's", "_gs_op": "i"}
     assert bench.rows(topic) == [expected]
-    assert bench.schemas._ask(f"/subjects/{topic}-value/versions") == [1]
+    assert bench.schemas.ask(f"/subjects/{topic}-value/versions") == [1]
 
 
 def test_with_a_schema_without_the_operation_only_the_header_has_it(bench: KafkaSinkBench) -> None:
@@ -257,7 +257,7 @@ def test_with_a_schema_without_the_operation_only_the_header_has_it(bench: Kafka
     (message,) = bench.messages(topic)
     assert decode(bench.schemas, message.value) == {"id": 1, "name": "a"}
     assert message.header("dbz.op") == b"u"
-    assert bench.schemas._ask(f"/subjects/{topic}-value/versions") == [1]
+    assert bench.schemas.ask(f"/subjects/{topic}-value/versions") == [1]
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ def test_changes_survive_two_topics_with_the_schema_of_the_sink(bench: Copying) 
         create_topic(bench.kafka.brokers, target)
     bench.copy(topic, first, 4, deduplicate=False)
     found = bench.copy(first, second, 4, deduplicate=False)
-    latest = json.loads(bench.schemas._ask(f"/subjects/{second}-value/versions/latest")["schema"])[1]
+    latest = json.loads(bench.schemas.ask(f"/subjects/{second}-value/versions/latest")["schema"])[1]
     assert [(field["name"], field["type"]) for field in latest["fields"]] == [
         ("id", "long"),
         ("v", "long"),

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from streamling.connectors.kafka.lag import METRIC
+from streamling.connectors.kafka.source import KafkaSource
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
@@ -89,8 +90,13 @@ class Fleet(KafkaBench):
 
 def partitions(run: PipelineRun) -> set[int]:
     """Return the partitions that an instance reads."""
-    group = run._sources["rows"]._group  # type: ignore[attr-defined]
-    return set() if group is None or group._membership.assignment() is None else set(group.partitions or ())
+    return set(assigned(run) or ())
+
+
+def assigned(run: PipelineRun) -> frozenset[int] | None:
+    (source,) = run.operators("rows")
+    assert isinstance(source, KafkaSource)
+    return source.assigned_partitions
 
 
 @pytest.fixture
@@ -153,10 +159,7 @@ def test_one_more_instance_than_partitions_waits_until_it_is_needed(fleet: Fleet
     first = fleet.join(topic)
     fleet.divided(1)
     second = fleet.join(topic)
-    eventually(
-        lambda: second._sources["rows"]._group and second._sources["rows"]._group._logged_assignment == frozenset(),
-        SOON,
-    )
+    eventually(lambda: assigned(second) == frozenset(), SOON)
     fleet.write(topic, 100, 1)
     fleet.complete()
     assert rows_in(second) == 0

@@ -197,7 +197,7 @@ def test_small_batches(bench: KafkaBench) -> None:
     topic.write(ORDERS, *({"id": n} for n in range(10)))
     run = bench.begin(topic, batch_size=4)
     assert [row["id"] for row in bench.collected(run, 10)] == list(range(10))
-    assert [batch.num_rows for batch in run.graph.operators["out"][0]._batches] == [4, 4, 2]
+    assert [batch.num_rows for batch in run.graph.operators["out"][0].batches] == [4, 4, 2]
 
 
 @pytest.mark.parametrize(("parallelism", "tasks"), [(None, 3), (2, 2), (7, 3)])

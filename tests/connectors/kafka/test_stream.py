@@ -39,7 +39,7 @@ def jobs(bench: KafkaBench) -> set[int]:
 
 
 def batches(run: Any) -> list[int]:
-    return [batch.num_rows for sink in run.graph.operators["out"] for batch in sink._batches]
+    return [batch.num_rows for sink in run.graph.operators["out"] for batch in sink.batches]
 
 
 def ids(rows: list[dict[str, Any]]) -> list[int]:

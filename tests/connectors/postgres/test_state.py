@@ -15,6 +15,7 @@ from streamling.errors import StreamlingError
 from streamling.plugins.state_backend import FencedError
 from tests.connectors.postgres.tls import tls_front
 from tests.harness.concurrent import failures_of
+from tests.harness.pipelines import eventually
 
 pytestmark = pytest.mark.services
 
@@ -215,19 +216,28 @@ def test_an_instance_that_hung_cannot_restore_an_old_position(settings: Postgres
 def test_a_claim_waits_for_a_pending_write(postgres: LocalPostgres, settings: PostgresStateSettings) -> None:
     with PostgresState("app", settings) as owner, PostgresState("app", settings) as next_owner:
         owner.claim(["p0"])
+        owner.put("p0", 7)
         taken: list[dict[str, object]] = []
+        writing = threading.Thread(target=owner.put, args=("p0", 8))
         claiming = threading.Thread(target=lambda: taken.append(next_owner.claim(["p0"])))
-
-        def write(connection: psycopg.Connection) -> None:
-            owner._check_owned(connection, ["p0"])
+        with psycopg.connect(postgres.dsn) as connection:
+            table = sql.Identifier(settings.state_schema_name, settings.state_table_name)
+            connection.execute(sql.SQL("SELECT FROM {} WHERE key = 'p0' FOR UPDATE").format(table))
+            writing.start()  # has checked that it owns the key, and waits for this transaction
+            eventually(lambda: waiting_for_locks(postgres) == 1)
             claiming.start()
             claiming.join(0.5)
             assert taken == []
-            owner._upsert(connection, {"p0": "8"}, "DO UPDATE SET data = excluded.data")
-
-        owner._run("be written", write)
+        writing.join(10)
         claiming.join(10)
         assert taken == [{"p0": 8}]
+
+
+def waiting_for_locks(postgres: LocalPostgres) -> int:
+    with psycopg.connect(postgres.dsn) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+        (count,) = connection.execute(query).fetchone() or (0,)
+        return int(count)
 
 
 def test_instances_that_claim_and_write_at_the_same_time_never_lose_a_position(settings: PostgresStateSettings) -> None:

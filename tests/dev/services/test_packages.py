@@ -47,7 +47,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ]
     lock = tmp_path / "lock.json"
     lock.write_text(json.dumps({"shop": {"version": "2.0", "files": entries}}))
-    monkeypatch.setattr(module, "_LOCK", lock)
+    monkeypatch.setattr(module, "LOCK_FILE", lock)
     return root
 
 
@@ -83,7 +83,7 @@ def test_a_file_with_a_wrong_checksum_is_rejected_and_not_kept(packages: Package
 
 
 def test_the_lock_file_has_size_and_checksum_of_every_file() -> None:
-    lock = json.loads(module._LOCK.read_text())
+    lock = json.loads(module.LOCK_FILE.read_text())
     assert sorted(lock) == ["kafka", "registry"]
     files = [file for service in lock.values() for file in service["files"]]
     assert len(files) == 47

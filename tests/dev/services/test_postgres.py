@@ -76,7 +76,7 @@ def test_it_works_in_a_folder_closed_to_others(folder: Path) -> None:
         for statement in ("CREATE TABLE t AS SELECT 7 AS x", "SELECT x FROM t"):
             with server, psycopg.connect(server.dsn) as connection:
                 connection.execute(statement)  # type: ignore[arg-type]
-        data = server._data
+        data = server.data_folder
         assert data.exists()
     finally:
         server.delete()

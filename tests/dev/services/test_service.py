@@ -118,7 +118,7 @@ def test_a_service_that_does_not_end_is_killed(tmp_path: Path) -> None:
         "time.sleep(600)"
     )
     service = WebServer(tmp_path / "web", program=deaf)
-    service._stop_seconds = 0.2  # type: ignore[misc]
+    service.stop_seconds = 0.2  # type: ignore[misc]
     service.start()
     service.stop()
     assert not service.running

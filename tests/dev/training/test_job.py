@@ -15,10 +15,10 @@ pytestmark = pytest.mark.spark
 
 
 def test_the_kafka_source_reads_the_fake_broker(spark):
-    values = [training._encoded(number) for number in range(3)]
-    with fake_kafka(training._TOPIC, training._CHANGE, values) as there:
+    values = [training.encoded_change(number) for number in range(3)]
+    with fake_kafka(training.TOPIC, training.CHANGE, values) as there:
         settings = KafkaSourceSettings(brokers=there.brokers, schema_registry_url=there.registry_url)
-        run = training._prepared(spark, training._KAFKA_PIPELINE, AppConfig(kafka_source=settings))
+        run = training.prepared_run(spark, training.KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         run.start()
         try:
             eventually(lambda: run.failure is not None or run.rows_written().get("rows") == 3, 60)

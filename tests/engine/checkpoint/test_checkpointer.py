@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.harness.clock import SimulatedClock
+from tests.harness.pipelines import eventually
 
 from streamling.engine.checkpoint.checkpointer import Checkpointer
 from streamling.engine.state.memory import MemoryState
@@ -302,8 +303,8 @@ def test_a_checkpoint_that_began_before_the_wish_does_not_count() -> None:
     with running() as pipeline, ThreadPoolExecutor() as threads:
         before = pipeline.begin()
         waiting = threads.submit(pipeline.checkpointer.checkpoint, SOON)
-        while not pipeline.checkpointer._coordinator._wanted:
-            assert not waiting.done()
+        eventually(lambda: pipeline.clock.waiting_threads == 2, explain="the request has been sent")
+        assert not waiting.done()
         pipeline.answer(before, a=1, b=1)
         after = {flow.next_request() for flow in pipeline.flows.values()}.pop()
         assert not waiting.done()

@@ -1,17 +1,19 @@
 """SQL inside pipelines: fused, fanned out, united, streamed; and what its failures look like."""
 
 import os
+from typing import Any
 
 import pyarrow as pa
 import pytest
 import xxhash
 from Crypto.Hash import keccak
-from tests.harness.pipelines import DoubleTransform, eventually, finish
+from tests.harness.pipelines import DoubleTransform, NumbersSource, eventually, finish
 
 from streamling.connectors.memory import collected_rows
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
+from streamling.plugins.context import NodeContext
 from streamling.plugins.sinks import FrameSink
 
 pytestmark = pytest.mark.spark
@@ -288,17 +290,31 @@ def test_a_record_limit_counts_rows_that_spark_writes(bench):
     assert run.rows_written()["hole"] >= 50
 
 
+def source_context(bench, text) -> NodeContext[Any]:
+    """Return what the source ``numbers`` knows of its pipeline."""
+    made = []
+
+    class Recorded(NumbersSource):
+        def __init__(self, context) -> None:
+            super().__init__(context)
+            made.append(self)
+
+    bench.numbers = Recorded
+    bench.prepare(text)
+    return made[0].context
+
+
 def test_a_source_knows_whether_its_rows_are_loaded_into_this_process(bench):
     text = pipeline(sql("same", "SELECT id FROM numbers"), "hole: {type: blackhole, from: same}")
-    assert not bench.prepare(text)._sources["numbers"].context.collected
+    assert not source_context(bench, text).collected
     text = text.replace(
         "hole: {type: blackhole, from: same}", "hole: {type: blackhole, from: same}\n  out: {type: memory, from: same}"
     )
-    assert bench.prepare(text)._sources["numbers"].context.collected
+    assert source_context(bench, text).collected
 
 
 def test_a_source_knows_whether_its_rows_are_spread_by_key(bench):
     text = pipeline(sql("same", "SELECT id FROM numbers"), "out: {type: memory, from: same}")
-    assert bench.prepare(text)._sources["numbers"].context.is_splittable
+    assert source_context(bench, text).is_splittable
     text = text.replace("type: sql,", "type: sql, parallelism: 3,")
-    assert not bench.prepare(text)._sources["numbers"].context.is_splittable
+    assert not source_context(bench, text).is_splittable

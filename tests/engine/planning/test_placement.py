@@ -379,17 +379,17 @@ class TestOnWorkers:
 
 @pytest.mark.spark
 def test_rows_of_one_key_keep_their_order_through_the_shuffle(spark):
-    from streamling.engine.planning.placement import _by_key
+    from streamling.engine.planning.placement import repartition_by_key
 
     frame = spark.range(0, 10_000, 1, 8).selectExpr("id AS place", "id % 7 AS `the key`")
     by_key: dict[int, list[int]] = {}
-    for row in _by_key(frame, ["the key"]).collect():
+    for row in repartition_by_key(frame, ["the key"]).collect():
         by_key.setdefault(row["the key"], []).append(row["place"])
     assert len(by_key) == 7
     stream = spark.newSession()  # Spark turns adaptive execution off for streams
     stream.conf.set("spark.sql.adaptive.enabled", "false")
     stream.conf.set("spark.sql.shuffle.partitions", "50")
-    divided = _by_key(stream.range(100).selectExpr("id AS `the key`"), ["the key"])
+    divided = repartition_by_key(stream.range(100).selectExpr("id AS `the key`"), ["the key"])
     assert divided.rdd.getNumPartitions() == spark.sparkContext.defaultParallelism
-    assert _by_key(divided, ["the key"], 5).rdd.getNumPartitions() == 5
+    assert repartition_by_key(divided, ["the key"], 5).rdd.getNumPartitions() == 5
     assert all(places == sorted(places) for places in by_key.values())

@@ -64,13 +64,13 @@ def test_a_cache_folder_that_is_a_file_is_bad(tmp_path: Path) -> None:
     ("running", "status"), [((3, 10, 9), "bad"), ((3, 11, 0), "ok"), ((3, 13, 5), "ok"), ((3, 14, 0), "bad")]
 )
 def test_the_python_version_counts(running: tuple[int, ...], status: str) -> None:
-    assert doctor._python(running).status == status
+    assert doctor.python_check(running).status == status
 
 
 def test_a_heap_larger_than_the_machine_is_noted() -> None:
-    assert doctor._memory(1000, {"spark.driver.memory": "2g"}).status == "note"
-    assert doctor._memory(4000, {"spark.driver.memory": "2g"}).status == "ok"
-    assert doctor._memory(4000, {"spark.driver.memory": "lots"}).status == "bad"
+    assert doctor.memory_check(1000, {"spark.driver.memory": "2g"}).status == "note"
+    assert doctor.memory_check(4000, {"spark.driver.memory": "2g"}).status == "ok"
+    assert doctor.memory_check(4000, {"spark.driver.memory": "lots"}).status == "bad"
 
 
 def test_the_text_has_one_line_per_check_and_the_remedy_below() -> None:

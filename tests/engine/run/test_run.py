@@ -4,7 +4,7 @@ import threading
 from contextlib import suppress
 
 import pytest
-from tests.harness.pipelines import Bench, eventually, finish
+from tests.harness.pipelines import Bench, NumbersSource, eventually, finish
 
 from streamling.connectors.memory import collected_rows
 from streamling.errors import StreamlingError
@@ -110,9 +110,9 @@ def test_a_slow_sink_slows_the_source_and_memory_stays_bounded(bench):
     run = bench.start(text, checkpoint_interval_sec=60)
     (sink,) = run.graph.operators["out"]
     eventually(lambda: len(sink.calls) >= 5)
-    flow = run.graph.flows["numbers"]
+    (source,) = run.operators("numbers")
     # behind the source: what is in the queue, in the sink's hands, and in the flow's
-    assert flow._position["numbers"] <= 10 * (len(sink.calls) + 5)
+    assert source.rows_read <= 10 * (len(sink.calls) + 5)
     run.stop("enough")
     finish(run)
     assert bench.ids("out") == list(range(bench.state.get("numbers")))
@@ -244,9 +244,12 @@ def test_a_sink_that_never_acknowledges_fails_the_epoch_and_the_pipeline(bench):
 
 
 def test_a_source_that_cannot_open_is_named(bench):
-    run = bench.prepare(PLAIN)
-    run._sources["numbers"].open = lambda: (_ for _ in ()).throw(OSError("no such device"))
-    run.start()
+    class Broken(NumbersSource):
+        def open(self) -> None:
+            raise OSError("no such device")
+
+    bench.numbers = Broken
+    run = bench.start(PLAIN)
     with pytest.raises(StreamlingError, match="numbers source 'numbers'"):
         finish(run)
 

@@ -177,9 +177,9 @@ def test_ten_clients_and_one_that_stops_reading_do_not_slow_the_pipeline_down(se
     for name in ("numbers", "high"):
         rows = run.observer.live_rows.of(name)
         assert rows is not None
-        assert all(len(listener._waiting) <= 2 for listener in rows._listeners)
+        assert all(listener.waiting_batches <= 2 for listener in rows.listeners)
     stuck.close()
-    eventually(lambda: not run.observer.live_rows.of("high")._listeners, 30)
+    eventually(lambda: not run.observer.live_rows.of("high").listeners, 30)
 
 
 def test_the_end_of_a_pipeline_ends_its_events(spark):

@@ -60,7 +60,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A repository with the package ``two`` of two jars, the only one in the lock."""
     repository = Repository(tmp_path / "repository")
     entries = [repository.add("org.example", "first", "1.0", b"1"), repository.add("org.example", "next", "2.1", b"2")]
-    monkeypatch.setattr(spark_packages, "_lock", lambda: {"two": entries})
+    monkeypatch.setattr(spark_packages, "locked_packages", lambda: {"two": entries})
     return repository
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from streamling.connectors.file.source import FileSource, FileSourceOptions
 from streamling.connectors.kafka.config import KafkaSourceSettings
+from streamling.connectors.kafka.source import KafkaSource
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.postgres.config import PostgresStateSettings
 from streamling.connectors.postgres.state import PostgresState
@@ -94,6 +95,7 @@ def begin(
     options: str = "",
     accounts: dict[str, Any] | None = None,
     orders: dict[str, Any] | None = None,
+    state: MemoryState | None = None,
     **config: Any,
 ) -> PipelineRun:
     text = LOOKUP.replace("FEED", feed).replace(", OPTIONS", f", {options}" if options else "")
@@ -104,7 +106,7 @@ def begin(
     registry.register(NodeKind.TRANSFORM, "passing", Passing)
     settings = AppConfig(**{"checkpoint_interval_sec": 60, **config})
     pipeline = parse_pipeline(text, registry=registry, config=settings)
-    run = PipelineRun(pipeline, config=settings, registry=registry, state=MemoryState())
+    run = PipelineRun(pipeline, config=settings, registry=registry, state=state or MemoryState())
     run.analyse(spark)
     run.start()
     return run
@@ -144,27 +146,29 @@ def test_without_waiting_rows_see_the_current_table(spark):
 def test_checkpoints_continue_during_the_wait(spark):
     release = threading.Event()
     accounts = {"before": lambda number: release.wait(60) if number == 3 else None}
-    run = begin(spark, accounts=accounts, checkpoint_interval_sec=0.05)
+    state = MemoryState()
+    run = begin(spark, accounts=accounts, state=state, checkpoint_interval_sec=0.05)
     # it is random whether a marker comes between the last batch and the read that hangs; one comes after the first
     # batch
-    eventually(lambda: run._state.get("accounts") or run.failure)
-    assert run._state.get("orders") is None
+    eventually(lambda: state.get("accounts") or run.failure)
+    assert state.get("orders") is None
     release.set()
     finish(run)
     assert found(run) == ["v0", "v1", "v2"]
-    assert run._state.get("orders") == 3
+    assert state.get("orders") == 3
 
 
 @pytest.mark.spark
 def test_a_stop_during_the_wait_ends_the_pipeline(spark):
     reached = threading.Event()
     accounts = {"count": 10**6, "before": lambda number: reached.set() if number == 1 else None}
-    run = begin(spark, accounts=accounts)
+    state = MemoryState()
+    run = begin(spark, accounts=accounts, state=state)
     assert reached.wait(60)
     run.stop("the test wants it")
     finish(run)
-    assert run._state.get("orders") is None
-    assert run._state.get("accounts") >= 1
+    assert state.get("orders") is None
+    assert state.get("accounts") >= 1
 
 
 @pytest.mark.spark
@@ -340,6 +344,7 @@ def _write_orders(topic: Topic, ids: range) -> None:
         topic.write(_ORDER, *(_order(id) for id in ids if id // 2 % 2 == partition), partition=partition)
 
 
-def _partitions(run: PipelineRun) -> list[int]:
-    group = run._sources["orders.events"]._group  # type: ignore[attr-defined]
-    return [] if group is None else group.partitions or []
+def _partitions(run: PipelineRun) -> frozenset[int]:
+    (source,) = run.operators("orders.events")
+    assert isinstance(source, KafkaSource)
+    return source.assigned_partitions or frozenset()

@@ -190,13 +190,14 @@ def _random_hash() -> str:
 
 #: How long the rows of a replay may wait for the rest of their block. It arrives as soon as the source delivers more,
 #: which takes some time after a start. If it does not arrive, the source has lost rows or now has others.
-_MARKER_SECONDS: Final = 60.0
+MARKER_SECONDS: Final = 60.0
 
 
 class PendingMarker:
     """At most one marker whose rows are not durable yet. The caller makes sure that only one thread uses it."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = MARKER_SECONDS) -> None:
+        self._seconds = seconds
         self._acknowledge: Callable[[pa.RecordBatch | None], None] | None = None
         self._rows = 0
         self._timer: threading.Timer | None = None
@@ -212,8 +213,8 @@ class PendingMarker:
         self._acknowledge, self._rows = acknowledge, rows
 
     def give_up_later(self, give_up: Callable[[], None]) -> None:
-        """Call ``give_up`` on another thread if the marker has not been released by then."""
-        self._timer = threading.Timer(_MARKER_SECONDS, give_up)
+        """Call ``give_up`` on another thread if the marker has not been released in time."""
+        self._timer = threading.Timer(self._seconds, give_up)
         self._timer.daemon = True
         self._timer.start()
 

@@ -12,7 +12,7 @@ from pydantic import AliasChoices, ConfigDict, Field, field_validator, model_val
 from streamling.connectors.clickhouse.column_overrides import check_overrides
 from streamling.connectors.clickhouse.compression import level_problem
 from streamling.connectors.clickhouse.config import ClickHouseConfig
-from streamling.connectors.clickhouse.insert_log import InsertLog, PendingMarker, RowsAhead
+from streamling.connectors.clickhouse.insert_log import MARKER_SECONDS, InsertLog, PendingMarker, RowsAhead
 from streamling.connectors.clickhouse.probe import clickhouse_connection
 from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.table_writer import SECTION, TableWriter
@@ -92,16 +92,19 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
 
     Options = ClickHouseSinkOptions
     distributable = True
+    #: seconds for which a marker waits for the rest of a block of a replay
+    marker_seconds: ClassVar[float] = MARKER_SECONDS
 
     def __init__(self, context: NodeContext[ClickHouseSinkOptions]) -> None:
         super().__init__(context)
         self._input = InputColumns(context.input_schema)
-        self._writer = TableWriter(context)
-        self._writer.check(self._input.fields)
+        #: encodes and inserts blocks
+        self.writer = TableWriter(context)
+        self.writer.check(self._input.fields)
         self._log = InsertLog(_log_state(context), context.name, context.instance, context.instances)
         #: columns of the batches that arrive
         self._schema: pa.Schema | None = None
-        self._pending = PendingMarker()
+        self._pending = PendingMarker(self.marker_seconds)
         #: a pending marker is given up by a thread of its own, which may fail
         self._lock = threading.RLock()
         self._failure: StreamlingError | None = None
@@ -128,10 +131,10 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
 
     def open(self) -> None:
         try:
-            table = self._writer.prepare(self._input.fields)
+            table = self.writer.prepare(self._input.fields)
             self._log.open(table.identity, is_empty=table.is_empty)
         except BaseException:
-            self._writer.close()
+            self.writer.close()
             raise
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -142,14 +145,14 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
             for part in self._log.cut(batch):
                 self._write(part)
                 if self._pending.is_set:
-                    self._writer.wait()
+                    self.writer.wait()
                     self._pending.release(part)
 
     def flush(self) -> None:
         with self._lock:
             for part in self._log.drain():
                 self._write(part)
-            self._writer.wait()
+            self.writer.wait()
             self._pending.release()
 
     def marker(self, epoch: int, acknowledge: Acknowledge) -> None:
@@ -168,7 +171,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
     def close(self) -> None:
         with self._lock:
             self._pending.cancel()
-            self._writer.close()
+            self.writer.close()
 
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -176,26 +179,26 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
         self.flush()
         self._schema = schema
         if self._input.update(schema):
-            self._writer.check(self._input.fields)
-            self._writer.prepare(self._input.fields)
+            self.writer.check(self._input.fields)
+            self.writer.prepare(self._input.fields)
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        block = self._writer.encode(batch)
+        block = self.writer.encode(batch)
         token = self._log.begin(batch.num_rows, block.content)
         if token is None:
             self.context.count_delivered(0, skipped=batch.num_rows)
             return
-        self._writer.wait()  # a block in the log says that the one before has arrived
+        self.writer.wait()  # a block in the log says that the one before has arrived
         self.context.retry(self._log.store)
-        self._writer.start(block, token, batch.num_rows)
+        self.writer.start(block, token, batch.num_rows)
         if self.context.rejected_rows is not None:  # the engine has to know which rows the server rejects
-            self._writer.wait()
+            self.writer.wait()
 
     def _acknowledge(self, epoch: int, acknowledge: Acknowledge, after: pa.RecordBatch | None) -> None:
         """Acknowledge a marker; the rows ``after`` it have become durable too."""
         ahead = None
         if after is not None and after.num_rows:
-            ahead = RowsAhead(after.num_rows, self._writer.encode(after).content)
+            ahead = RowsAhead(after.num_rows, self.writer.encode(after).content)
         acknowledge(self._log.marker(epoch, ahead))
 
     def _give_up(self) -> None:

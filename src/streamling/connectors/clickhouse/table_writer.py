@@ -61,9 +61,9 @@ class TableWriter:
         server = ClickHouseServer.of(context.config.part(ClickHouseConfig).clickhouse_sink, SECTION, context.network)
         self._name = TableName.parse(context.options.table, server)
         self._target = TableTarget(self._name, context)
-        self._compression = _compression(context)
+        self.compression = _compression(context)
         self._call = BackgroundCall(f"insert {context.name}")
-        self._client = ClickHouseClient(server, application_id=context.config.application_id, timeout=_TIMEOUT)
+        self.client = ClickHouseClient(server, application_id=context.config.application_id, timeout=_TIMEOUT)
 
     def check(self, fields: Sequence[pa.Field]) -> None:
         """Raise an error if the options of the node do not fit the columns of the input."""
@@ -71,7 +71,7 @@ class TableWriter:
 
     def prepare(self, fields: Sequence[pa.Field]) -> Table:
         """Create the table if it does not exist, and prepare to write these columns to it. No block is being sent."""
-        table = self._context.retry(lambda: self._target.find_or_create(self._client, fields))
+        table = self._context.retry(lambda: self._target.find_or_create(self.client, fields))
         self._encoder = BlockEncoder(
             table,
             self._target.written_fields(table, fields),
@@ -82,13 +82,13 @@ class TableWriter:
         )
         columns = ", ".join(map(identifier, self._encoder.names))
         self._statement = f"INSERT INTO {self._name.sql} ({columns}) FORMAT ArrowStream"
-        self._settings = _insert_settings(table, deduplicate=self._options.deduplicate)
+        self.settings = _insert_settings(table, deduplicate=self._options.deduplicate)
         return table
 
     def encode(self, batch: pa.RecordBatch) -> WireBlock:
         """Convert a batch to what is sent. Raises a `BadRow` for values that the table cannot hold."""
         block = self._encoder.encode(batch)
-        return WireBlock(block, self._compression.compress(_arrow_stream(block.rows)))
+        return WireBlock(block, self.compression.compress(_arrow_stream(block.rows)))
 
     def start(self, wire: WireBlock, token: str, rows: int) -> None:
         """Wait for the previous block and start to send this one, made of ``rows`` rows. With the same token, rows are
@@ -102,24 +102,24 @@ class TableWriter:
     def close(self) -> None:
         with suppress(Exception):  # the pipeline has already failed
             self._call.wait()
-        self._client.close()
+        self.client.close()
 
     def _write(self, wire: WireBlock, token: str, rows: int) -> None:
         block = wire.block
         if block.rows.num_rows and not block.deletes_first:
             self._insert(wire.body, token)
         for statement in block.deletes:
-            self._context.retry(partial(self._client.execute, statement, settings=DELETE_SETTINGS))
+            self._context.retry(partial(self.client.execute, statement, settings=DELETE_SETTINGS))
         if block.rows.num_rows and block.deletes_first:
             # a replay has just deleted these rows, so the server must not take them for known ones
             self._insert(wire.body, secrets.token_hex())
         self._context.count_delivered(rows - block.replaced, deduplicated=block.replaced)
 
     def _insert(self, body: pa.Buffer, token: str) -> None:
-        settings = {**self._settings, "insert_deduplication_token": token}
-        encoding = self._compression.encoding
+        settings = {**self.settings, "insert_deduplication_token": token}
+        encoding = self.compression.encoding
         self._context.retry(
-            lambda: self._client.insert(self._statement, memoryview(body), encoding=encoding, settings=settings)
+            lambda: self.client.insert(self._statement, memoryview(body), encoding=encoding, settings=settings)
         )
 
 

@@ -92,10 +92,10 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         config = context.config.part(KafkaConfig).kafka_sink
         check_cluster_policy(config.brokers, _SECTION, context.config)
         self._settings = client_settings(config, _SECTION)
-        self._writer = MessageWriter(self._topic, self._producer())
+        self._writer = MessageWriter(self._topic, self.producer_settings())
         self._sender = MessageSender(
             self._topic,
-            self._producer(),
+            self.producer_settings(),
             deduplicate=context.options.deduplicate,
             is_text=context.options.data_format == "json",
         )
@@ -251,7 +251,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
     def _write(self, frame: DataFrame) -> int:
         frame = with_operation(frame)
         key, value = self._key_and_value(frame)
-        ordered = self._ordered(frame, key)
+        ordered = self.ordered(frame, key)
         # rows that are only shuffled are counted there
         counter = count_rows(ordered) if self.options.deduplicate or self._is_in_place else None
         rows = messages(ordered if counter is None else counter.frame, key, value)
@@ -270,7 +270,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         """Whether the task that computes rows also writes them, without a shuffle."""
         return not self.options.deduplicate and self.options.instance_count == 1
 
-    def _ordered(self, frame: DataFrame, key: str) -> DataFrame:
+    def ordered(self, frame: DataFrame, key: str) -> DataFrame:
         if self.options.deduplicate:
             return last_per_key(frame, key, self.options.instance_count)
         return in_one_stream(frame) if self._is_in_place else by_key(frame, key, self.options.instance_count)
@@ -296,7 +296,7 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             self._schema = latest  # a schema with the new columns has been registered meanwhile
             return self._encode_value(columns)
 
-    def _producer(self) -> dict[str, str]:
+    def producer_settings(self) -> dict[str, str]:
         options = self.options
         linger = _LINGER if options.batch_flush_interval is None else options.batch_flush_interval
         request = (options.batch_size or _MESSAGES_PER_REQUEST) * _BYTES_PER_MESSAGE

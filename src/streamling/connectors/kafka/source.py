@@ -333,6 +333,11 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._stream = KafkaStream(self._topic_reader(spark, self._admin, group), at, offsets)
         return self._stream
 
+    @property
+    def assigned_partitions(self) -> frozenset[int] | None:
+        """The partitions that this instance reads; None if it has not joined the group or reads all."""
+        return None if self._group is None else self._group.assigned
+
     def template(self, spark: SparkSession) -> DataFrame:
         return self._selected(self._decoded(message_template(spark, headers=self._has_headers)))
 
@@ -425,7 +430,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             admin,
             self._offsets,
             BatchSize.of(self.context, spark.sparkContext.defaultParallelism),
-            spark.read.format("kafka").options(**self._reader_options(spark)),
+            spark.read.format("kafka").options(**self.reader_options(spark)),
             self.options.parallelism,
             self._batch_decoder(spark),
             lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),
@@ -435,7 +440,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     def _has_headers(self) -> bool:
         return self._rejecting or OP_COLUMN not in self._format.schema().names
 
-    def _reader_options(self, spark: SparkSession) -> dict[str, str]:
+    def reader_options(self, spark: SparkSession) -> dict[str, str]:
         return {
             **spark_options(self._settings),
             **BatchSize.of(self.context, spark.sparkContext.defaultParallelism).reader_options(),

@@ -72,10 +72,10 @@ class PostgresStore:
         """Without ``creates_table``, a table that does not exist is empty."""
         layout.check_names()
         self._creates_table = creates_table
-        self._server = server
-        self._layout = layout
-        self._cached = cached
-        self._chunk = chunk
+        self.server = server
+        self.layout = layout
+        self.cached = cached
+        self.chunk = chunk
         self._retries = retries
         self._session = Session(
             server,
@@ -86,7 +86,7 @@ class PostgresStore:
         self._lock = threading.Lock()
         self._prepared = False
         #: further connections for look-ups of several chunks
-        self._readers = [
+        self.readers = [
             PostgresStore(server, layout, name=name, cached=cached, chunk=chunk, retries=retries)
             for _ in range(connections - 1)
         ]
@@ -95,21 +95,21 @@ class PostgresStore:
 
     def find_existing(self, values: Collection[str]) -> Set[str]:
         # Postgres cannot store a text with a NUL, so it cannot be in the table
-        chunks = list(_chunks((value for value in values if _NUL not in value), self._chunk))
+        chunks = list(_chunks((value for value in values if _NUL not in value), self.chunk))
         if not chunks or not (self._creates_table or self._exists()):
             return set()
-        if len(chunks) == 1 or not self._readers or not self._prepared:  # the first call prepares the table
+        if len(chunks) == 1 or not self.readers or not self._prepared:  # the first call prepares the table
             return self._find_in_chunks(chunks)
-        stores = [self, *self._readers][: len(chunks)]
+        stores = [self, *self.readers][: len(chunks)]
         shares = [chunks[number :: len(stores)] for number in range(len(stores))]
         with ThreadPoolExecutor(len(stores), thread_name_prefix="look-up") as pool:
             return set().union(*pool.map(PostgresStore._find_in_chunks, stores, shares))
 
     def _exists(self) -> bool:
-        return self._run(lambda connection: exists(connection, self._layout), prepares=False)
+        return self._run(lambda connection: exists(connection, self.layout), prepares=False)
 
     def _find_in_chunks(self, chunks: Sequence[Sequence[str]]) -> set[str]:
-        query = self._layout.format_sql(_KNOWN)
+        query = self.layout.format_sql(_KNOWN)
 
         def find(connection: psycopg.Connection) -> set[str]:
             with _pipeline_mode(connection), self._transaction(connection):
@@ -121,17 +121,17 @@ class PostgresStore:
     def add(self, values: Collection[str]) -> None:
         if bad := next((value for value in values if _NUL in value), None):
             raise StreamlingError.user(
-                f"the value {bad!r} for table {self._layout} contains a NUL character, which Postgres cannot store",
+                f"the value {bad!r} for table {self.layout} contains a NUL character, which Postgres cannot store",
                 remedy="filter it out in the WHERE clause of the table's `sql`",
             )
-        statement = self._layout.format_sql(_ADD_TIMED if self._cached else _ADD)
+        statement = self.layout.format_sql(_ADD_TIMED if self.cached else _ADD)
 
         def append(connection: psycopg.Connection) -> None:
             with _pipeline_mode(connection), self._transaction(connection):
-                if self._cached:
-                    connection.execute(_LOCK, (str(self._layout),))
+                if self.cached:
+                    connection.execute(_LOCK, (str(self.layout),))
                 # sorted, so that two writers take their row locks in the same order
-                for chunk in _chunks(sorted(values), self._chunk):
+                for chunk in _chunks(sorted(values), self.chunk):
                     connection.execute(statement, (chunk,))
 
         self._run(append)
@@ -147,7 +147,7 @@ class PostgresStore:
                 newest = self._newest(connection)
                 with connection.cursor("streamling_load") as cursor:
                     cursor.itersize = _PAGE
-                    cursor.execute(self._layout.format_sql(_ALL))
+                    cursor.execute(self.layout.format_sql(_ALL))
                     return [value for (value,) in cursor], newest
 
         return self._run(read)
@@ -157,17 +157,17 @@ class PostgresStore:
 
     def since(self, moment: Any) -> Iterable[str]:
         newer = "" if moment is None else " AND {time} >= %(moment)s"
-        query = self._layout.format_sql(_ALL + newer)
+        query = self.layout.format_sql(_ALL + newer)
         return self._run(lambda c: [value for (value,) in c.execute(query, {"moment": moment}).fetchall()])
 
     def _newest(self, connection: psycopg.Connection) -> Any:
-        row = connection.execute(self._layout.format_sql("SELECT max({time}) FROM {table}")).fetchone()
+        row = connection.execute(self.layout.format_sql("SELECT max({time}) FROM {table}")).fetchone()
         return row[0] if row else None
 
     # ── connection ──────────────────────────────────────────────────────────────────────────────────────────
 
     def close(self) -> None:
-        for reader in self._readers:
+        for reader in self.readers:
             reader.close()
         with self._lock:
             self._session.close()
@@ -178,7 +178,7 @@ class PostgresStore:
                 try:
                     with self._session.exchange() as connection:
                         if prepares and not self._prepared:
-                            prepare(connection, self._layout, cached=self._cached)
+                            prepare(connection, self.layout, cached=self.cached)
                             self._prepared = True
                         return work(connection)
                 except Exception as error:
@@ -199,11 +199,11 @@ class PostgresStore:
     def _translate_error(self, error: Exception) -> StreamlingError:
         import psycopg
 
-        where = f"table {self._layout} at {self._server}"
+        where = f"table {self.layout} at {self.server}"
         if isinstance(error, StreamlingError):
             return error
         if (
-            connection_failure := connection_error(error, self._server, connected=self._session.has_connected)
+            connection_failure := connection_error(error, self.server, connected=self._session.has_connected)
         ) is not None:
             return connection_failure
         if is_transient(error):

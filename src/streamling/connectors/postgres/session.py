@@ -39,10 +39,10 @@ class Session:
         #: whether the server has ever responded
         self.has_connected = False
         self._application_name = application_name
-        self._connect_timeout = connect_timeout
-        self._time_limit = time_limit
-        self._idle_timeout = idle_timeout
-        self._lifetime = lifetime
+        self.connect_timeout = connect_timeout
+        self.time_limit = time_limit
+        self.idle_timeout = idle_timeout
+        self.lifetime = lifetime
         self._now = now
         self._connection: psycopg.Connection | None = None
         self._connected_at = self._used_at = 0.0
@@ -52,7 +52,7 @@ class Session:
     def renew(self) -> None:
         """Close a connection that has expired; called between transactions."""
         now = self._now()
-        if now - self._connected_at > self._lifetime or now - self._used_at > self._idle_timeout:
+        if now - self._connected_at > self.lifetime or now - self._used_at > self.idle_timeout:
             self.discard()
 
     def connection(self) -> psycopg.Connection:
@@ -62,8 +62,8 @@ class Session:
             self._connection = connect(
                 self.server,
                 application_name=self._application_name,
-                connect_timeout=self._connect_timeout,
-                silence_timeout=self._time_limit,
+                connect_timeout=self.connect_timeout,
+                silence_timeout=self.time_limit,
                 # after a failover the old address may lead to a standby: libpq then tries the next host, or fails
                 target_session_attrs="read-write",
             )
@@ -76,18 +76,18 @@ class Session:
         """Return the connection for one exchange with the server. If the server does not respond within the time limit,
         the exchange fails with `ClientTimeout`."""
         connection = self.connection()
-        if not self._time_limit:
+        if not self.time_limit:
             yield connection
             return
         if self._watchdog is None:
             self._watchdog = self._shared.acquire(Watchdog, Watchdog)
-        self._watchdog.watch(connection, self._time_limit)
+        self._watchdog.watch(connection, self.time_limit)
         try:
             yield connection
         except Exception as error:
             if self._watchdog.release(connection):
                 raise ClientTimeout(
-                    f"no response within the client's time limit of {self._time_limit:g} s; the connection was closed"
+                    f"no response within the client's time limit of {self.time_limit:g} s; the connection was closed"
                 ) from error
             raise
         self._watchdog.release(connection)

@@ -68,7 +68,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self._input = PostgresColumns(context.input_schema)
         self._key = context.primary_key
         self._check_fields()
-        self._writer = Writer(context, self._name)
+        self.writer = Writer(context, self._name)
         self._columns: dict[str, TableColumn] = {}
         self._skipped_deletes = 0
         self._insert_backoff = InsertBackoff()
@@ -89,7 +89,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         try:
             self._prepare_statements()
         except BaseException:
-            self._writer.close()
+            self.writer.close()
             raise
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -104,15 +104,15 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             self._append(batch if deleted is None else self._without_deletes(batch, deleted))
 
     def close(self) -> None:
-        self._writer.close()
+        self.writer.close()
 
     # ── the columns ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _prepare_statements(self) -> None:
         """Adapt the table to the columns, and the statements to the table."""
-        columns = self._writer.with_retry(self._prepare)
+        columns = self.writer.with_retry(self._prepare)
         self._columns = {name: columns[name] for name in self._input.names}
-        timeout_ms = self._writer.statement_timeout_ms
+        timeout_ms = self.writer.statement_timeout_ms
         self._copy = CopyTransaction(self._name, list(self._columns.values()), timeout_ms)
         self._insert_transaction = InsertTransaction(self._name, list(self._columns.values()), timeout_ms, self._key)
         self._staged = {
@@ -133,7 +133,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     def _append(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows:
             rows = self._to_copy_text(batch)
-            self._writer.with_retry(lambda: self._writer.transact(self._copy, rows), rows)
+            self.writer.with_retry(lambda: self.writer.transact(self._copy, rows), rows)
             self.context.count_delivered(batch.num_rows)
 
     def _try_insert(self, batch: pa.RecordBatch) -> bool:
@@ -141,7 +141,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         if not is_all_inserts(batch, self._key, OP_COLUMN) or not self._insert_backoff.should_try():
             return False
         rows = self._to_copy_text(batch)
-        if self._writer.with_retry(lambda: self._insert(rows), rows):
+        if self.writer.with_retry(lambda: self._insert(rows), rows):
             self._insert_backoff.succeeded()
             self.context.count_delivered(batch.num_rows)
             return True
@@ -152,13 +152,13 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         import psycopg
 
         try:
-            self._writer.transact(self._insert_transaction, rows)
+            self.writer.transact(self._insert_transaction, rows)
             return True
         except psycopg.Error as error:
             if is_transient(error):
                 raise
             # the key exists, or only an upsert can do this or report the error
-            with self._writer.exchange() as connection:
+            with self.writer.exchange() as connection:
                 connection.execute("ROLLBACK")
             return False
 
@@ -168,11 +168,11 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         if plan.steps_of_rows is not None:
             rows = rows.append_column(STEP, plan.steps_of_rows)
         transaction = self._staged[plan.steps_of_rows is not None]
-        self._writer.with_retry(lambda: self._writer.transact(transaction, rows, plan.steps), rows)
+        self.writer.with_retry(lambda: self.writer.transact(transaction, rows, plan.steps), rows)
         self.context.count_delivered(rows.num_rows, deduplicated=batch.num_rows - rows.num_rows)
 
     def _prepare(self) -> dict[str, TableColumn]:
-        with self._writer.exchange() as connection:
+        with self.writer.exchange() as connection:
             return prepare_table(
                 connection,
                 self._name,

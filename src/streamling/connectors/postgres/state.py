@@ -306,30 +306,30 @@ class PostgresStateStore(StateStore[PostgresStateSettings]):
 
     def connection(self) -> ConnectionCheck:
         return ConnectionCheck(
-            "Postgres", str(self._server), lambda: self.describe_entries() or "the table will be created"
+            "Postgres", str(self.server), lambda: self.describe_entries() or "the table will be created"
         )
 
     def database(self, prefix: str, tables: Mapping[LiteralString, LiteralString]) -> PostgresDatabase:
         self.open().close()  # creates the schema
         schema = self.settings.state_schema_name
-        return PostgresDatabase(self._server, schema, self._ownership(), self._timeout, prefix, tables)
+        return PostgresDatabase(self.server, schema, self._ownership(), self.timeout, prefix, tables)
 
     @property
-    def _server(self) -> PostgresServer:
+    def server(self) -> PostgresServer:
         return PostgresServer.of(self.settings, _SECTION, ANY_ADDRESS)
 
     @property
-    def _timeout(self) -> float:
+    def timeout(self) -> float:
         return self.settings.acquire_timeout(self.shutdown_budget)
 
     def _state(self, *, create: bool) -> PostgresState:
-        timeout = self._timeout
+        timeout = self.timeout
         return PostgresState(
             self.application_id, self.settings, acquire_timeout=timeout, create=create, shared=self.shared
         )
 
     def _ownership(self) -> PostgresOwnership:
         """Return the exclusive lock, not acquired yet."""
-        connections = _connections(self.shared, self._server, self._timeout)
+        connections = _connections(self.shared, self.server, self.timeout)
         release = partial(self.shared.release, connections)
         return _ownership(connections, self.settings, self.application_id, exclusive=True, on_close=release)

@@ -31,7 +31,8 @@ class Writer:
         server = PostgresServer.of_sink(context.config, context.name)
         self.statement_timeout_ms = int(settings.statement_timeout_secs * 1000)
         self._context = context
-        self._session = Session(
+        #: runs the statements, on a connection that is replaced when it breaks
+        self.session = Session(
             server,
             application_name=f"streamling {context.name}",
             connect_timeout=settings.pool_acquire_timeout_secs,
@@ -44,7 +45,7 @@ class Writer:
 
     def exchange(self) -> AbstractContextManager[psycopg.Connection]:
         """Return the connection for one exchange with the server."""
-        return self._session.exchange()
+        return self.session.exchange()
 
     def transact(self, transaction: Transaction, rows: pa.Table, steps: Steps = ()) -> None:
         """Write ``rows``, already converted to printable columns, in one transaction."""
@@ -62,18 +63,18 @@ class Writer:
     def attempt(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """Call ``work``. If it fails, discard the connection and translate the error."""
         try:
-            self._session.renew()
+            self.session.renew()
             return work()
         except Exception as error:
-            self._session.discard()
-            raise self._error_translator.translate(error, rows, connected=self._session.has_connected) from None
+            self.session.discard()
+            raise self._error_translator.translate(error, rows, connected=self.session.has_connected) from None
 
     def with_retry(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """Call ``work`` until it succeeds: transient errors are retried on a new connection."""
         return self._context.retry(lambda: self.attempt(work, rows))
 
     def close(self) -> None:
-        self._session.close()
+        self.session.close()
 
 
 def batching(context: NodeContext[Any]) -> tuple[int | None, float | None]:

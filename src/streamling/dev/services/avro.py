@@ -27,7 +27,7 @@ class SchemaRegistry:
 
     def register(self, subject: str, schema: Any) -> int:
         """Return the id of ``schema`` under ``subject``, new or existing."""
-        answer = self._ask(f"/subjects/{quote(subject, safe='')}/versions", {"schema": json.dumps(schema)})
+        answer = self.ask(f"/subjects/{quote(subject, safe='')}/versions", {"schema": json.dumps(schema)})
         return int(answer["id"])
 
     def schema(self, id: int) -> Any:
@@ -35,10 +35,10 @@ class SchemaRegistry:
         if id not in self._schemas:
             from fastavro import parse_schema
 
-            self._schemas[id] = parse_schema(json.loads(self._ask(f"/schemas/ids/{id}")["schema"]))
+            self._schemas[id] = parse_schema(json.loads(self.ask(f"/schemas/ids/{id}")["schema"]))
         return self._schemas[id]
 
-    def _ask(self, path: str, body: Any = None) -> Any:
+    def ask(self, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._url + path, data, {"Content-Type": _MEDIA_TYPE})
         try:

@@ -16,7 +16,7 @@ from streamling.pipeline.config.core import default_cache_dir
 from streamling.spark.jvm.ivy import Artifact, ReportProgress, download
 from streamling.spark.jvm.java import Java, find_java
 
-_LOCK = Path(__file__).parent / "services.lock.json"
+LOCK_FILE = Path(__file__).parent / "services.lock.json"
 _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the Ivy settings of your mirror"
 _WATCH_SECONDS = 0.3
 
@@ -39,7 +39,7 @@ class Packages:
 
     def folder(self, service: str, progress: ReportProgress = lambda doing, done: None) -> Path:
         """Return the folder with the files of ``service``, downloaded if it is missing."""
-        locked = json.loads(_LOCK.read_text(encoding="utf-8"))[service]
+        locked = json.loads(LOCK_FILE.read_text(encoding="utf-8"))[service]
         home = self.cache_dir / "services" / f"{service}-{locked['version']}"
         if not home.is_dir():
             self._fetch(service, [Artifact(**file) for file in locked["files"]], home, progress)

@@ -73,7 +73,7 @@ class LocalPostgres(LocalService):
         return self.folder / "home" if (self.folder / "home").is_symlink() else self.folder
 
     @property
-    def _data(self) -> Path:
+    def data_folder(self) -> Path:
         return self._home.resolve() / "data"
 
     def _prepare(self) -> None:
@@ -82,23 +82,23 @@ class LocalPostgres(LocalService):
             os.chmod(elsewhere, 0o711)
             (self.folder / "home").unlink(missing_ok=True)
             (self.folder / "home").symlink_to(elsewhere)
-        if not (self._data / "PG_VERSION").exists():
+        if not (self.data_folder / "PG_VERSION").exists():
             self._initialize()
 
     def _initialize(self) -> None:
-        self._data.mkdir(mode=0o700, exist_ok=True)
+        self.data_folder.mkdir(mode=0o700, exist_ok=True)
         if self._owner is not None:
-            os.chown(self._data, self._owner.pw_uid, self._owner.pw_gid)
+            os.chown(self.data_folder, self._owner.pw_uid, self._owner.pw_gid)
         options = ["-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions"]
         done = subprocess.run(
-            [self._programs() / "initdb", "-D", self._data, *options],
+            [self._programs() / "initdb", "-D", self.data_folder, *options],
             capture_output=True,
             text=True,
             **self._process_options(),
         )
         if done.returncode:
-            shutil.rmtree(self._data)
-            raise StreamlingError(f"Postgres could not create {self._data}: {done.stderr.strip()}")
+            shutil.rmtree(self.data_folder)
+            raise StreamlingError(f"Postgres could not create {self.data_folder}: {done.stderr.strip()}")
 
     def _programs(self) -> Path:
         """Return the folder with `postgres` and `initdb`, readable by the user who runs them."""
@@ -124,7 +124,7 @@ class LocalPostgres(LocalService):
 
     def _command(self) -> list[str]:
         settings = [word for name, value in _SETTINGS.items() for word in ("-c", f"{name}={value}")]
-        return [str(self._programs() / "postgres"), "-D", str(self._data), "-p", str(self.port), *settings]
+        return [str(self._programs() / "postgres"), "-D", str(self.data_folder), "-p", str(self.port), *settings]
 
     def _is_ready(self) -> bool:
         probe = [str(self._programs() / "pg_isready"), "-q", "-h", HOST, "-p", str(self.port)]
@@ -132,13 +132,13 @@ class LocalPostgres(LocalService):
 
     def _process_options(self) -> dict[str, Any]:
         if self._owner is None:
-            return {"cwd": self._data}
+            return {"cwd": self.data_folder}
         # in a folder that this user can enter, whatever the current one is
         return {
             "user": self._owner.pw_uid,
             "group": self._owner.pw_gid,
             "extra_groups": [],
-            "cwd": self._data,
+            "cwd": self.data_folder,
         }
 
 

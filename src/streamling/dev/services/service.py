@@ -40,7 +40,7 @@ class LocalService(ABC):
     modules: ClassVar[tuple[str, ...]] = ("psutil",)
     _stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
     _start_seconds: ClassVar[float] = 90.0
-    _stop_seconds: ClassVar[float] = 30.0
+    stop_seconds: ClassVar[float] = 30.0
 
     def __init__(self, folder: Path, ports: Mapping[str, int]) -> None:
         """``ports`` by name; 0 means any free port, the same as last time if possible."""
@@ -120,7 +120,7 @@ class LocalService(ABC):
         psutil = require("psutil")
         try:
             process.send_signal(self._stop_signal)
-            process.wait(self._stop_seconds)
+            process.wait(self.stop_seconds)
         except psutil.NoSuchProcess:
             pass
         except psutil.TimeoutExpired:
@@ -136,7 +136,7 @@ class LocalService(ABC):
         for process in family:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()
-        psutil.wait_procs(family, timeout=self._stop_seconds)
+        psutil.wait_procs(family, timeout=self.stop_seconds)
         self._forget()
 
     def delete(self) -> None:

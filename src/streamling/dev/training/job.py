@@ -62,8 +62,8 @@ sinks:
   few: {{type: memory, from: half}}
 """
 
-_TOPIC = "changes"
-_CHANGE = {
+TOPIC = "changes"
+CHANGE = {
     "type": "record",
     "name": "Change",
     "fields": [
@@ -73,9 +73,9 @@ _CHANGE = {
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 4}},
     ],
 }
-_KAFKA_PIPELINE = f"""
+KAFKA_PIPELINE = f"""
 sources:
-  raw: {{type: kafka, topic: {_TOPIC}, primary_key: id}}
+  raw: {{type: kafka, topic: {TOPIC}, primary_key: id}}
 transforms:
   shaped:
     type: sql
@@ -127,12 +127,12 @@ def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
     files = folder / format
     files.mkdir()
     _write(files / f"a.{format}", format)
-    run = _prepared(session, _PIPELINE.format(folder=files, format=format), AppConfig())
+    run = prepared_run(session, _PIPELINE.format(folder=files, format=format), AppConfig())
     run.start()
     run.wait()
 
 
-def _prepared(session: SparkSession, text: str, config: AppConfig) -> PipelineRun:
+def prepared_run(session: SparkSession, text: str, config: AppConfig) -> PipelineRun:
     from streamling.engine.launch.launcher import Launcher
 
     launcher = Launcher.of(config)
@@ -203,9 +203,12 @@ def _kafka(session: SparkSession) -> None:
     from streamling.dev.training.fake_kafka import fake_kafka
     from streamling.pipeline.config import AppConfig
 
-    with suppress(StreamlingError), fake_kafka(_TOPIC, _CHANGE, [_encoded(number) for number in range(_ROWS)]) as there:
+    with (
+        suppress(StreamlingError),
+        fake_kafka(TOPIC, CHANGE, [encoded_change(number) for number in range(_ROWS)]) as there,
+    ):
         settings = KafkaSourceSettings(brokers=there.brokers, schema_registry_url=there.registry_url)
-        run = _prepared(session, _KAFKA_PIPELINE, AppConfig(kafka_source=settings))
+        run = prepared_run(session, KAFKA_PIPELINE, AppConfig(kafka_source=settings))
         seen = threading.Event()
         run.on_first_rows(seen.set)
         run.start()
@@ -214,8 +217,8 @@ def _kafka(session: SparkSession) -> None:
         run.wait()
 
 
-def _encoded(number: int) -> bytes:
-    """Return a `_CHANGE` in Avro: a zigzag number below 64, a text, a double, a number of cents."""
+def encoded_change(number: int) -> bytes:
+    """Return a `CHANGE` in Avro: a zigzag number below 64, a text, a double, a number of cents."""
     name = f"n{number}".encode()
     return bytes([2 * number, 2 * len(name)]) + name + struct.pack("<d", number * 1.5) + bytes([2, number])
 

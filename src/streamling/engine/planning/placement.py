@@ -127,7 +127,7 @@ class ExecutorSink(FrameSink[Any]):
 
     def write_frame(self, frame: DataFrame) -> int:
         if self._key:
-            frame = _by_key(frame, self._key, self._tasks)
+            frame = repartition_by_key(frame, self._key, self._tasks)
         try:
             tasks = map_in_arrow(frame, self._function, ", ".join(f"{name} long" for name in DELIVERY)).collect()
         except Exception as error:
@@ -143,7 +143,7 @@ class ExecutorSink(FrameSink[Any]):
         self._operator.finalized(epoch)
 
 
-def _by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> DataFrame:
+def repartition_by_key(frame: DataFrame, key: Sequence[str], tasks: int | None = None) -> DataFrame:
     """Return the rows of one key on one executor, in source order: a shuffle alone delivers them in any order, but the
     last operation on a key has to win. Without ``tasks``, one for each core: in a stream Spark would use 200."""
     from pyspark.sql import functions as f

@@ -48,14 +48,14 @@ def run_checks(
     environ = os.environ if environ is None else environ
     conf = conf or {}
     return [
-        _python(sys.version_info[:3]),
+        python_check(sys.version_info[:3]),
         *_java(environ),
         _pyspark(),
         _archive(cache_dir, conf, environ),
         *(_connector(cache_dir, name) for name in known_spark_packages()),
         _cache_folder(cache_dir),
         _temporary_folder(Path(tempfile.gettempdir())),
-        _memory(total_memory_mb(), conf),
+        memory_check(total_memory_mb(), conf),
         Check("Cores", "ok", str(os.cpu_count() or 1)),
     ]
 
@@ -77,7 +77,7 @@ def render(checks: Iterable[Check]) -> str:
     return "\n".join(lines)
 
 
-def _python(running: tuple[int, ...]) -> Check:
+def python_check(running: tuple[int, ...]) -> Check:
     text = f"{'.'.join(map(str, running))} at {sys.executable}"
     low, high = _PYTHONS
     if low <= running[:2] <= high:
@@ -165,7 +165,7 @@ def _folder(name: str, folder: Path, remedy: str) -> Check:
     return Check(name, "ok", f"{folder}, {_mb(free)} free")
 
 
-def _memory(total_mb: int | None, conf: Mapping[str, str]) -> Check:
+def memory_check(total_mb: int | None, conf: Mapping[str, str]) -> Check:
     try:
         needed = heap_mb(conf) + _OVERHEAD_MB
     except StreamlingError as error:

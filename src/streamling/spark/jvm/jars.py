@@ -25,7 +25,7 @@ _REMEDY = "check the network, or set spark.jars.ivySettings in spark.conf to the
 
 def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
     """Return the jars of these packages, in a fixed order."""
-    lock = _lock()
+    lock = locked_packages()
     unknown = sorted(set(spark_packages) - set(lock))
     if unknown:
         raise StreamlingError(f"there is no Spark connector {unknown[0]!r}, expected one of {', '.join(lock)}")
@@ -34,11 +34,11 @@ def locked_jars(spark_packages: Iterable[str]) -> list[Artifact]:
 
 def known_spark_packages() -> list[str]:
     """Return the names of all packages that can be downloaded."""
-    return list(_lock())
+    return list(locked_packages())
 
 
 @cache
-def _lock() -> dict[str, list[dict[str, Any]]]:
+def locked_packages() -> dict[str, list[dict[str, Any]]]:
     """Return the jars of all packages, by package."""
     locks = (_lock_of(builtin) for builtin in builtins())
     return {name: lock[name] for lock in locks for name in lock}

@@ -98,7 +98,7 @@ class Function:
     def compile(self, args: Args) -> exp.Expr | None:
         """Return the call as Spark's, with its type. None if these arguments belong to Spark's function of this
         name."""
-        args = [_adapted(self._kind(place), arg) for place, arg in enumerate(args)]
+        args = [_adapted(self.kind_of(place), arg) for place, arg in enumerate(args)]
         if isinstance(self.spark, Kernel):
             rewritten: exp.Expr | None = fill(self.spark.spark_name + "({*})", args)
         elif callable(self.spark):
@@ -110,7 +110,7 @@ class Function:
             rewritten.meta["arrow"] = self.result(args) if callable(self.result) else self.result
         return rewritten
 
-    def _kind(self, place: int) -> str:
+    def kind_of(self, place: int) -> str:
         return self.kinds[min(place, len(self.kinds) - 1)]
 
 

@@ -41,8 +41,8 @@ class CachedStore:
         log: logging.Logger,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._store = store
-        self._debounce = debounce
+        self.store = store
+        self.debounce = debounce
         self._log = log
         self._now = now
         self._lock = threading.Lock()
@@ -59,7 +59,7 @@ class CachedStore:
             return {value for value in values if value in cached}
 
     def add(self, values: Collection[str]) -> None:
-        self._store.add(values)
+        self.store.add(values)
         with self._lock:
             if self._values is not None:
                 self._values.update(values)
@@ -72,21 +72,21 @@ class CachedStore:
             return taken
 
     def close(self) -> None:
-        self._store.close()
+        self.store.close()
 
     def _get_refreshed(self) -> set[str]:
         if self._values is None:
-            loaded, self._newest = self._store.load()
+            loaded, self._newest = self.store.load()
             self._values = set(loaded)
             self._refreshed_at = self._now()
             self._log.info("loaded %d values into memory", len(self._values))
-        elif self._now() - self._refreshed_at >= self._debounce:
+        elif self._now() - self._refreshed_at >= self.debounce:
             self._refresh(self._values)
         return self._values
 
     def _refresh(self, cached: set[str]) -> None:
         began = time.monotonic()
-        newest = self._store.newest()
+        newest = self.store.newest()
         if time.monotonic() - began >= _SLOW and not self._slow_logged:
             self._slow_logged = True
             self._log.warning(
@@ -94,7 +94,7 @@ class CachedStore:
             )
         if newest is not None and (self._newest is None or newest > self._newest):
             # from the previous newest on, inclusive: several entries may have the same time
-            found = set(self._store.since(self._newest)) - cached
+            found = set(self.store.since(self._newest)) - cached
             cached |= found
             if self._new_values is not None:
                 self._new_values |= found

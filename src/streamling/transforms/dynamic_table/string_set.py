@@ -41,7 +41,8 @@ class StringSet:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._room = java_class(spark._jvm, "java.lang.Runtime").getRuntime().maxMemory() // _HEAP_SHARE
-        self._parts: list[_Part] = []
+        #: each has at most a quarter of the texts of the one before
+        self.parts: list[_Part] = []
         #: there is no room for all texts, so the set cannot be used any more
         self.full = False
 
@@ -50,21 +51,21 @@ class StringSet:
         if self.full or not texts:
             return
         added = pa.array(list(texts), pa.large_string())
-        while self._parts and len(self._parts[-1].texts) < _GROWTH * len(added):
-            added = pc.unique(pa.concat_arrays([self._parts.pop().texts, added]))
+        while self.parts and len(self.parts[-1].texts) < _GROWTH * len(added):
+            added = pc.unique(pa.concat_arrays([self.parts.pop().texts, added]))
         table, mask = hash_table(added)
-        if sum(part.size for part in self._parts) + len(table) > self._room:
-            self.full, self._parts = True, []
+        if sum(part.size for part in self.parts) + len(table) > self._room:
+            self.full, self.parts = True, []
             return
         jsc: Any = self._spark._jsc
         java_table = java_class(self._spark._jvm, "streamling.plan.TextTable")(jsc.sc(), table, mask)
-        self._parts.append(_Part(added, len(table), java_table))
+        self.parts.append(_Part(added, len(table), java_table))
 
     def lookup_expression(self) -> Callable[[Column], Column]:
         """Return an expression for whether a column of texts is in the current set; NULL for NULL."""
         from pyspark.sql import functions as f
 
-        parts = tuple(self._parts)
+        parts = tuple(self.parts)
         if not parts:
             return lambda value: f.when(value.isNotNull(), f.lit(False))
         return lambda value: reduce(or_, (part.contains(value) for part in parts))

@@ -182,7 +182,7 @@ def test_a_member_that_was_killed_is_not_a_conflict(members: Members, topic) -> 
     eventually(lambda: other.poll(0.2) or sizes(mine) != [None])
     assert len(members.admin.members(f"group-{name}", name)) == 2
     # stops polling: the group drops it after 3 s, like a member that was killed
-    eventually(lambda: sizes(mine) == [1] and mine._next_check is None)
+    eventually(lambda: sizes(mine) == [1] and mine.idle_consumer() is not None)
     mine.check()
     other.close({})
 

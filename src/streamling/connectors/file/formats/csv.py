@@ -78,7 +78,7 @@ def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Tab
     if table is None:
         texts = read_texts(content)
         table = pa.table(
-            {name: _parse_column(texts.column(name), types.get(name, text.STRING)) for name in texts.column_names}
+            {name: parse_column(texts.column(name), types.get(name, text.STRING)) for name in texts.column_names}
         )
     columns = [
         table.column(name) if name in names else pa.nulls(table.num_rows, kind).cast(kind)
@@ -147,7 +147,7 @@ def _may_be_misread(column: pa.ChunkedArray) -> bool:
     return any(out_of_range(chunk) is not None for chunk in column.chunks)
 
 
-def _parse_column(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+def parse_column(texts: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
     return pa.chunked_array([parse_texts(chunk, kind, trim=True) for chunk in texts.chunks], kind)
 
 

@@ -85,10 +85,10 @@ def read_table(content: bytes, types: Mapping[str, pa.DataType]) -> tuple[pa.Tab
     """Return rows in columns of ``types``, and whether the content has further columns. Raises `pa.ArrowInvalid` for
     values that do not fit."""
     content = content.removeprefix(codecs.BOM_UTF8)
-    raw = pa.schema([pa.field(name, _raw_type(kind)) for name, kind in types.items()])
+    raw = pa.schema([pa.field(name, raw_type(kind)) for name, kind in types.items()])
     table = _read_fast(content, raw)
     if table is None:
-        return _read_slowly(content, raw, types)
+        return read_slowly(content, raw, types)
     columns = [_convert(_column(table, field), types[field.name]) for field in raw]
     return _table(columns, types, table.num_rows), _has_new(list(table.schema), raw)
 
@@ -99,12 +99,12 @@ def _table(columns: list[pa.Array], types: Mapping[str, pa.DataType], rows: int)
     return pa.Table.from_arrays(columns, schema=pa.schema(list(types.items())))
 
 
-def _raw_type(kind: pa.DataType) -> pa.DataType:
+def raw_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that the parser produces: it reads dates and timestamps as text."""
     if pa.types.is_struct(kind):
-        return pa.struct([pa.field(field.name, _raw_type(field.type)) for field in kind])
+        return pa.struct([pa.field(field.name, raw_type(field.type)) for field in kind])
     if pa.types.is_list(kind):
-        return pa.list_(_raw_type(kind.value_type))
+        return pa.list_(raw_type(kind.value_type))
     return text.STRING if kind in _MOMENTS else kind
 
 
@@ -185,7 +185,7 @@ def _has_large_double(column: pa.ChunkedArray | pa.Array) -> bool:
     return False
 
 
-def _read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
+def read_slowly(content: bytes, raw: pa.Schema, types: Mapping[str, pa.DataType]) -> tuple[pa.Table, bool]:
     columns: dict[str, list[Any]] = {name: [] for name in types}
     new: dict[str, pa.DataType] = {}
     count = 0

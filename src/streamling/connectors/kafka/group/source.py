@@ -137,6 +137,12 @@ class GroupAssignment:
         """The partitions to read; None means all."""
         return sorted(self._read) if self.shares else None
 
+    @property
+    def assigned(self) -> frozenset[int] | None:
+        """The partitions that the group has assigned to us, of those that the stream reads; None while it changes
+        them, and if this instance reads alone."""
+        return frozenset(self._read) if self.is_assigned and self._membership.assignment() is not None else None
+
     def record_stored(self, position: Position) -> None:
         """Commit ``position``, which has been stored, to the group. Partitions that another instance has claimed
         meanwhile are read from the state again, if they are still assigned to us."""
