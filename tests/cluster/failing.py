@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config.core import default_cache_dir
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.spark.jvm.session import SparkDriver
 from streamling.spark.jvm.workers import WorkerCheck
+from tests.harness.pipelines import start_run
 from tests.harness.plugins import load_plugins
 
 if TYPE_CHECKING:
@@ -110,12 +108,8 @@ def _failure(session: SparkSession, config: AppConfig, name: str, port: int) -> 
     text = json.dumps({"sources": {"orders": ORDERS}, "transforms": transforms, "sinks": sinks})
     registry = load_plugins(Registry.builtin(), PLUGINS)
     text = text.replace("$port", str(port)).replace("$schema", "failing")
-    pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
     try:
-        run.analyse(session)
-        run.start()
-        run.wait()
+        start_run(text, registry, spark=session, config=config).wait()
     except StreamlingError as error:
         return _reported(error)
     raise AssertionError(f"{name} ended well")

@@ -18,16 +18,13 @@ import pytest
 
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.print import PrintSink
-from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.delivery import Delivery
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
@@ -38,7 +35,7 @@ from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
 from tests.harness.clickhouse import clear_faults, inject_fault
 from tests.harness.endpoint import Reply, Request, endpoint
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 
 pytestmark = pytest.mark.services
 
@@ -95,10 +92,7 @@ def run_rows(
         "transforms": {},
         "sinks": {"out": {"from": "given", **sink, **errors}, **({"refused": {"type": "memory"}} if rejects else {})},
     }
-    pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=settings)
-    run = PipelineRun(pipeline, config=settings, registry=registry, state=MemoryState())
-    run.analyse(NoSpark())  # type: ignore[arg-type]
-    run.start()
+    run = start_run(json.dumps(nodes), registry, config=settings)
     failure = None
     try:
         finish(run)

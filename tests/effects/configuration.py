@@ -27,7 +27,6 @@ from streamling.connectors.postgres.table import TableName
 from streamling.connectors.postgres.writer import Writer, batching
 from streamling.engine.launch.launcher import Launcher
 from streamling.engine.run.contexts import NodeStateView
-from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.engine.state.store import state_store
 from streamling.errors import InvalidPipeline, StreamlingError
@@ -45,6 +44,7 @@ from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 from streamling.transforms.script.engines import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
+from tests.harness.pipelines import new_run
 from tests.observe.clock import ManualClock
 
 PEM = str(ROOT / "tests" / "effects" / "__init__.py")  # any file that can be read
@@ -182,7 +182,7 @@ def script_node(config: AppConfig) -> object:
 
 def queues(config: AppConfig) -> object:
     pipeline = parse_pipeline(_SCRIPT, registry=Registry.builtin())
-    run = PipelineRun(pipeline, config=config, registry=Registry.builtin(), state=MemoryState())
+    run = new_run(pipeline, config=config)
     return run.node_declarations.queue_length(pipeline["s"])
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.model import NodeKind
+from streamling.pipeline.model import NodeKind, Pipeline
 from streamling.pipeline.options import (
     BatchOptions,
     ParallelOptions,
@@ -26,6 +27,7 @@ from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
 from streamling.plugins.sources import END, Source, SourceBatch, SparkRead, Wait
+from streamling.plugins.state_backend import StateBackend
 from streamling.plugins.streams import Stream, StreamBatch, StreamedSource
 from streamling.plugins.transforms import Transform
 
@@ -205,12 +207,10 @@ class Bench:
         **settings: Any,
     ) -> PipelineRun:
         config = AppConfig(**{"checkpoint_interval_sec": 0.2, **settings})
-        registry = self.registry()
-        pipeline = parse_pipeline(text, registry=registry, config=config)
-        run = PipelineRun(
-            pipeline,
+        run = new_run(
+            text,
+            self.registry(),
             config=config,
-            registry=registry,
             state=self.state,
             count_in_spark=count_in_spark,
             spark_settings=spark_settings,
@@ -231,6 +231,31 @@ class Bench:
 
     def ids(self, sink: str) -> list[int]:
         return [row["id"] for row in self.books.get(sink, [])]
+
+
+def new_run(
+    pipeline: str | Pipeline,
+    registry: Registry | None = None,
+    *,
+    config: AppConfig | None = None,
+    state: StateBackend | None = None,
+    **options: Any,
+) -> PipelineRun:
+    """Return the run of a pipeline file, or of one that has been parsed; nothing is analysed."""
+    registry, config = registry or Registry.builtin(), config or AppConfig()
+    if isinstance(pipeline, str):
+        pipeline = parse_pipeline(pipeline, registry=registry, config=config)
+    return PipelineRun(pipeline, config=config, registry=registry, state=state or MemoryState(), **options)
+
+
+def start_run(
+    pipeline: str | Pipeline, registry: Registry | None = None, *, spark: Any = None, **options: Any
+) -> PipelineRun:
+    """Start a run of `new_run`. Without ``spark``, no node may need it."""
+    run = new_run(pipeline, registry, **options)
+    run.analyse(NoSpark() if spark is None else spark)
+    run.start()
+    return run
 
 
 def finish(run: PipelineRun, seconds: float = 60) -> None:

@@ -19,12 +19,11 @@ from typing import Any
 import pytest
 
 from streamling.engine.launch.launcher import Launcher
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, Problem
 from streamling.pipeline.document.loader import MAX_BYTES
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
+from tests.harness.pipelines import new_run
 
 FOLDER = Path(__file__).parent.parent / "bad_pipelines"
 
@@ -60,7 +59,7 @@ def problems_in(file: BadFile, session: Any = None) -> list[Problem]:
     try:
         launcher = Launcher.load(env=file.environment, cwd=file.path.parent)
         pipeline = launcher.pipeline(str(file.path))
-        run = PipelineRun(pipeline, config=launcher.config, registry=launcher.registry, state=MemoryState())
+        run = new_run(pipeline, launcher.registry, config=launcher.config)
         run.check_without_spark()
         if session is not None:
             run.analyse(session)

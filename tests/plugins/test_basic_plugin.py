@@ -12,9 +12,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.contracts.harness import NAME, PATIENCE, NoSpark
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
+from streamling.dev.contracts.harness import NAME, PATIENCE
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
@@ -23,7 +21,7 @@ from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness, SinkContract, SourceContract, TransformContract
 from tests.harness.commands import QUICK_JVM
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 from tests.harness.plugins import load_plugins
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "basic_plugin.py"
@@ -162,10 +160,7 @@ def test_the_plugin_pipeline_of_the_documentation_runs_unchanged(capsys):
     seed = Path(__file__).parents[1] / "seeds" / "plugin_pipeline.yaml"
     registry = load_plugins(Registry.builtin(), FILE)
     config = AppConfig(num_records_before_stop=16)
-    run = PipelineRun(load_pipeline(seed, registry=registry), config=config, registry=registry, state=MemoryState())
-    run.analyse(NoSpark())  # type: ignore[arg-type]
-    run.start()
-    finish(run)
+    finish(start_run(load_pipeline(seed, registry=registry), registry, config=config))
     assert sum(line.endswith("| i      |") for line in capsys.readouterr().out.splitlines()) == 16
 
 
@@ -192,10 +187,7 @@ def test_plugin_rows_pass_through_sql(examples, spark, tmp_path):
     file = tmp_path / "pipeline.yaml"
     file.write_text(text)
     registry = load_plugins(Registry.builtin(), FILE)
-    config = AppConfig()
-    run = PipelineRun(load_pipeline(file, registry=registry), config=config, registry=registry, state=MemoryState())
-    run.analyse(spark)
-    run.start()
+    run = start_run(load_pipeline(file, registry=registry), registry, spark=spark)
     finish(run)
     table = collected_rows(run, "out")
     assert table.column_names == ["num_field", "alphanumeric_field", "_gs_op"]

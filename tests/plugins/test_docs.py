@@ -10,14 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.reference.nodes import with_field_tables
-from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
-from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import load_pipeline
 from streamling.plugins.registry import Registry
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 from tests.harness.plugins import load_plugins
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -40,11 +37,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def run(state: MemoryState) -> None:
     registry = load_plugins(Registry.builtin(), "dice.py")
-    pipeline = load_pipeline("pipeline.yaml", registry=registry)
-    started = PipelineRun(pipeline, config=AppConfig(), registry=registry, state=state)
-    started.analyse(NoSpark())  # type: ignore[arg-type]
-    started.start()
-    finish(started)
+    finish(start_run(load_pipeline("pipeline.yaml", registry=registry), registry, state=state))
 
 
 def test_the_pipeline_of_the_walk_through_gives_the_rows_it_shows(folder):

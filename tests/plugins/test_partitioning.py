@@ -9,16 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import ByColumns, Partitioning, RoundRobin, Transform, TransformOptions
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 from tests.harness.plugins import load_plugins
 
 FILE = Path(__file__).parents[2] / "examples" / "plugins" / "partitioned_plugin.py"
@@ -35,10 +33,7 @@ sinks:
 
 def run(text: str, output: Path, state: MemoryState | None = None, **settings: Any) -> PipelineRun:
     registry = load_plugins(Registry.builtin(), FILE)
-    pipeline = parse_pipeline(text.replace("OUTPUT", str(output)), registry=registry)
-    running = PipelineRun(pipeline, config=AppConfig(**settings), registry=registry, state=state or MemoryState())
-    running.analyse(NoSpark())  # type: ignore[arg-type]
-    running.start()
+    running = start_run(text.replace("OUTPUT", str(output)), registry, config=AppConfig(**settings), state=state)
     finish(running)
     return running
 

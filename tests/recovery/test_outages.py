@@ -18,6 +18,7 @@ from streamling.dev.services.service import LocalService
 from streamling.errors import StreamlingError
 from tests.connectors.kafka.source_driver import Topic
 from tests.harness.commands import Command
+from tests.harness.pipelines import eventually
 from tests.recovery.accounts import WIDER, AccountLoad, account_nodes, expected, stored, written
 
 pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.mark.soak]
@@ -63,14 +64,18 @@ class Pipeline(Command):
 
 def start_again(service: LocalService) -> None:
     """The orphans of a killed Postgres need a moment to notice and to let go of its memory."""
-    deadline = time.monotonic() + 60
-    while True:
+    failures: list[StreamlingError] = []
+
+    def starts() -> bool:
         try:
-            return service.start()
-        except StreamlingError:
-            if time.monotonic() > deadline:
-                raise
+            service.start()
+        except StreamlingError as error:
+            failures.append(error)
             time.sleep(0.5)
+            return False
+        return True
+
+    eventually(starts, 60, lambda: f"{service} does not start: {failures[-1]}")
 
 
 def test_a_running_pipeline_outlives_its_services(tmp_path, kafka, registry, postgres) -> None:

@@ -9,14 +9,11 @@ import pytest
 from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
-from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import SqlFunction
 from streamling.plugins.registry import Registry
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, new_run
 from tests.harness.plugins import load_plugins
 
 FILE = '''
@@ -94,8 +91,7 @@ sources: {{rows: {{type: given, primary_key: id}}}}
 transforms: {{out: {{type: sql, primary_key: id, sql: "{sql}"}}}}
 sinks: {{kept: {{type: memory, from: out}}}}
 """
-    pipeline = parse_pipeline(text, registry=registry)
-    return PipelineRun(pipeline, config=AppConfig(), registry=registry, state=MemoryState())
+    return new_run(text, registry)
 
 
 def rows(sql: str, registry: Registry, spark) -> list[dict]:

@@ -14,17 +14,15 @@ from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.config import ClickHouseSettings
 from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
-from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.network.policy import ANY_ADDRESS
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from tests.connectors.sink_driver import Row, TableDriver, batch, sink_context
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 from tests.harness.services import ClickHouse
 
 
@@ -139,11 +137,7 @@ def started(
         "transforms": {},
         "sinks": {name: {"type": "clickhouse", "from": "given", "primary_key": "id", **s} for name, s in sinks.items()},
     }
-    pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=settings)
-    run = PipelineRun(pipeline, config=settings, registry=registry, state=state or MemoryState())
-    run.analyse(NoSpark())  # type: ignore[arg-type]
-    run.start()
-    return run
+    return start_run(json.dumps(nodes), registry, config=settings, state=state)
 
 
 def run(driver: SinkDriver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[str, Any]], **more: Any) -> None:

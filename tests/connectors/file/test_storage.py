@@ -12,12 +12,8 @@ import pytest
 
 from streamling.connectors.file.own_files import OwnFiles
 from streamling.connectors.file.storage import LocalStorage, is_data_file, is_hidden
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.registry import Registry
+from tests.harness.pipelines import new_run
 
 
 def names(path: Path | str, format: str = "csv") -> list[str]:
@@ -145,7 +141,6 @@ def test_a_folder_that_may_not_be_listed_is_named(forbidden: Path) -> None:
 def test_a_file_that_may_not_be_read_is_named(forbidden: Path) -> None:
     fields = {"type": "file", "path": str(forbidden / "secret.csv"), "format": "csv", "primary_key": "id"}
     nodes = {"sources": {"rows": fields}, "sinks": {"out": {"type": "blackhole", "from": "rows"}}}
-    pipeline = parse_pipeline(json.dumps(nodes), registry=Registry.builtin())
-    run = PipelineRun(pipeline, config=AppConfig(), registry=Registry.builtin(), state=MemoryState())
+    run = new_run(json.dumps(nodes))
     with pytest.raises(StreamlingError, match=r"file source 'rows': .*secret\.csv' cannot be read \(allow this user"):
         run.resolve_sources()

@@ -21,13 +21,11 @@ from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.contract import sample_rows
 from streamling.dev.contracts.harness import NoSpark
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness
 from tests.harness.endpoint import Reply, Request, echo, endpoint
-from tests.harness.pipelines import eventually, finish
+from tests.harness.pipelines import eventually, finish, new_run, start_run
 from tests.paths import ROOT
 
 EXAMPLE = ROOT / "examples" / "http"
@@ -46,12 +44,7 @@ def start(
 ) -> PipelineRun:
     registry = made.registry(made.given)
     text = json.dumps({"sources": {"given": {"type": "contract.given", "primary_key": "id"}}, **sections})
-    run = PipelineRun(
-        parse_pipeline(text, registry=registry),
-        config=config or AppConfig(checkpoint_interval_sec=0.05),
-        registry=registry,
-        state=made.state,
-    )
+    run = new_run(text, registry, config=config or AppConfig(checkpoint_interval_sec=0.05), state=made.state)
     run.analyse(session or NoSpark())
     made.run = run
     run.start()
@@ -214,14 +207,7 @@ def test_sql_before_and_after_a_handler_sees_the_types_it_declares(spark, tmp_pa
                 "hook": {"type": "webhook", "from": "after", "url": server.url + "/hook", "payload_version": 1},
             },
         }
-        run = PipelineRun(
-            parse_pipeline(json.dumps(sections), registry=registry),
-            config=AppConfig(),
-            registry=registry,
-            state=MemoryState(),
-        )
-        run.analyse(spark)
-        run.start()
+        run = start_run(json.dumps(sections), registry, spark=spark)
         finish(run)
     rows = sorted(collected_rows(run, "kept").to_pylist(), key=lambda row: row["id"])
     assert rows == [

@@ -16,15 +16,14 @@ import pytest
 from streamling.connectors.http.webhook import WebhookSink
 from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.contract import sample_rows
-from streamling.dev.contracts.harness import NAME, TYPE, NoSpark
+from streamling.dev.contracts.harness import NAME, TYPE
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
 from streamling.testing import PipelineHarness, SinkContract
 from tests.harness.endpoint import Endpoint, Reply, Request, endpoint
-from tests.harness.pipelines import eventually, finish
+from tests.harness.pipelines import eventually, finish, start_run
 
 
 def bench(server: Endpoint, **options: Any) -> PipelineHarness:
@@ -246,10 +245,7 @@ def test_two_sinks_fail_together_when_one_does(tmp_path):
         }
         sections = {"sources": {"given": {"type": "contract.given"}}, "transforms": {}, "sinks": sinks}
         state = MemoryState()
-        pipeline = parse_pipeline(json.dumps(sections), registry=registry)
-        run = PipelineRun(pipeline, config=AppConfig(), registry=registry, state=state)
-        run.analyse(NoSpark())
-        run.start()
+        run = start_run(json.dumps(sections), registry, state=state)
         with pytest.raises(StreamlingError, match="webhook sink 'bad'"):
             finish(run)
     assert not state.items()
@@ -276,11 +272,7 @@ def start_with_dead_letters(server: Endpoint, given: list[pa.RecordBatch], **opt
         "sinks": {NAME: webhook, "bad": {"type": "memory"}},
     }
     config = AppConfig(checkpoint_interval_sec=0.05)
-    pipeline = parse_pipeline(json.dumps(sections), registry=registry)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=made.state)
-    run.analyse(NoSpark())
-    run.start()
-    return run
+    return start_run(json.dumps(sections), registry, config=config, state=made.state)
 
 
 def with_dead_letters(

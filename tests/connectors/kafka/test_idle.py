@@ -15,10 +15,8 @@ from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.registry import Registry
 from streamling.plugins.shared import SharedResources
-from tests.harness.pipelines import eventually, finish
+from tests.harness.pipelines import eventually, finish, start_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -68,12 +66,8 @@ def started(spark: Any, brokers: str, topic: str, shared: SharedResources) -> tu
     }
     source = KafkaSourceSettings(brokers=brokers, lag_report_interval_ms=500)
     config = AppConfig(application_id=topic, checkpoint_interval_sec=0.1, kafka_source=source)
-    registry, state = Registry.builtin(), CountingState()
-    pipeline = parse_pipeline(json.dumps(text), registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=state, shared=shared)
-    run.analyse(spark)
-    run.start()
-    return run, state
+    state = CountingState()
+    return start_run(json.dumps(text), spark=spark, config=config, state=state, shared=shared), state
 
 
 def test_an_idle_pipeline_has_three_threads_and_does_nothing(spark, kafka) -> None:

@@ -11,14 +11,9 @@ import pytest
 
 from streamling.connectors.kafka.config import KafkaSinkSettings
 from streamling.dev.services.topics import Message
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline
-from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.registry import Registry
 from tests.connectors.kafka.source_driver import KafkaBench, record, rows_in
-from tests.harness.pipelines import eventually, finish
+from tests.harness.pipelines import eventually, finish, new_run
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
@@ -243,9 +238,7 @@ def test_what_can_be_seen_without_spark_is_reported_without_it() -> None:
             "four": {**WEBHOOK, "from": "more", "batch_size": 5},
         },
     }
-    config, registry = AppConfig(), Registry.builtin()
-    pipeline = parse_pipeline(json.dumps(definition), registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
+    run = new_run(json.dumps(definition))
     with pytest.raises(InvalidPipeline) as caught:
         run.check_without_spark()
     assert [problem.message.partition(", ")[0] for problem in caught.value.problems] == [

@@ -13,20 +13,16 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.sink import PostgresSink
-from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.postgres import LocalPostgres
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.testing import SinkContract
 from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 
 pytestmark = pytest.mark.services
 
@@ -89,11 +85,7 @@ def run(pg: Driver, batches: list[pa.RecordBatch], sinks: Mapping[str, Mapping[s
         "transforms": {},
         "sinks": {name: {"type": "postgres", "from": "given", **sink} for name, sink in sinks.items()},
     }
-    pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=settings)
-    started = PipelineRun(pipeline, config=settings, registry=registry, state=MemoryState())
-    started.analyse(NoSpark())  # type: ignore[arg-type]
-    started.start()
-    finish(started)
+    finish(start_run(json.dumps(nodes), registry, config=settings))
 
 
 def random_changes(seed: int, count: int) -> list[tuple[Any, ...]]:

@@ -8,16 +8,13 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.harness.pipelines import LedgerSink, finish
+from tests.harness.pipelines import LedgerSink, finish, start_run
 
-from streamling.dev.contracts.harness import NoSpark
-from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import DeadLetterOptions
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins import BadRow, ParallelOptions, SinkOptions, SourceOptions, TransformOptions, UpstreamOptions
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
@@ -128,10 +125,7 @@ class Shelf:
         if bad is not None:
             nodes["sinks"]["bad"] = bad
         config = AppConfig(checkpoint_interval_sec=0.05)
-        pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=config)
-        run = PipelineRun(pipeline, config=config, registry=registry, state=self.state)
-        run.analyse(NoSpark())  # type: ignore[arg-type]
-        run.start()
+        run = start_run(json.dumps(nodes), registry, config=config, state=self.state)
         finish(run)
         self.summary = run.summary()
         self.rows_out = {node: run.metrics.value("output_rows", node) for node in ("out", "bad")}

@@ -6,17 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, new_run
 
 from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SinkOptions
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import FrameSink
 
@@ -63,8 +60,7 @@ def prepared(fails_in: str) -> tuple[PipelineRun, list[str]]:
     registry = Registry.builtin()
     registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), given))
     registry.register(NodeKind.SINK, "noting", type("Noting", (Noting,), {"calls": calls}))
-    pipeline = parse_pipeline(PIPELINE.replace("FAILS", fails_in), registry=registry)
-    run = PipelineRun(pipeline, config=AppConfig(), registry=registry, state=MemoryState())
+    run = new_run(PIPELINE.replace("FAILS", fails_in), registry)
     run.analyse(NoSpark())  # type: ignore[arg-type]
     return run, calls
 

@@ -6,16 +6,13 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
-from tests.harness.pipelines import eventually, finish
+from tests.harness.pipelines import eventually, finish, start_run
 
-from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import BatchOptions, SinkOptions, TransformOptions, UpstreamOptions
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import FrameSink, Sink
 from streamling.plugins.transforms import Transform
@@ -74,11 +71,8 @@ def started(batching: str, sink: type[Any], **source: Any) -> tuple[PipelineRun,
     registry.register(NodeKind.SOURCE, "given", type("Given", (BatchListSource,), given))
     registry.register(NodeKind.TRANSFORM, "same", Same)
     registry.register(NodeKind.SINK, "by_spark", type("Noting", (sink,), {"batches": batches}))
-    pipeline = parse_pipeline(PIPELINE.replace("BATCHING", batching), registry=registry)
-    run = PipelineRun(pipeline, config=AppConfig(checkpoint_interval_sec=60), registry=registry, state=MemoryState())
-    run.analyse(NoSpark())  # type: ignore[arg-type]
-    run.start()
-    return run, batches
+    text = PIPELINE.replace("BATCHING", batching)
+    return start_run(text, registry, config=AppConfig(checkpoint_interval_sec=60)), batches
 
 
 def test_results_of_one_batch_are_joined_for_spark() -> None:

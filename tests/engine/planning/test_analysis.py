@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.harness.pipelines import Bench
+from tests.harness.pipelines import Bench, new_run
 
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline
-from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
 
 #: two wrong transforms, and nodes below them that are not to blame
 WRONG = """
@@ -40,10 +37,7 @@ sinks:
 
 
 def _run(text: str) -> PipelineRun:
-    registry, config = Bench(None).registry(), AppConfig()
-    return PipelineRun(
-        parse_pipeline(text, registry=registry, config=config), config=config, registry=registry, state=MemoryState()
-    )
+    return new_run(text, Bench(None).registry())
 
 
 def _messages(raised: pytest.ExceptionInfo[InvalidPipeline]) -> list[str]:

@@ -2,15 +2,13 @@
 
 import pytest
 import yaml
-from tests.harness.pipelines import Bench
+from tests.harness.pipelines import Bench, new_run
 
 from streamling.engine.planning.description import describe_plan, spark_plans
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.keys import owner
-from streamling.engine.state.memory import MemoryState
 from streamling.engine.state.store import state_store
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.execution import ExecutionMode
 from streamling.sql.library.registry import FAMILIES, family
 
@@ -35,8 +33,7 @@ sinks:
 def _run(text: str, **settings) -> tuple[PipelineRun, dict]:
     config = AppConfig(**settings)
     registry = Bench(None).registry()
-    pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
+    run = new_run(text, registry, config=config)
     return run, {"config": config, "registry": registry, "state": state_store(config).location}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.harness.endpoint import endpoint
-from tests.harness.pipelines import Bench, finish
+from tests.harness.pipelines import Bench, finish, new_run
 from tests.harness.plugins import load_plugins
 from tests.paths import TESTS
 
@@ -32,12 +32,10 @@ from streamling.engine.planning.placement import (
 )
 from streamling.engine.planning.planned import PlannedNode
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.observe.telemetry.metrics import Distribution
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.options import SinkOptions, TransformOptions
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sinks import Sink
 from streamling.plugins.transforms import Transform
@@ -290,8 +288,7 @@ def prepared(text: str, session: Any, master: str = "local-cluster[2,1,1024]") -
     """A run with the placement of ``master``; a local session has Python workers as well."""
     config = AppConfig.model_validate({"spark": {"master": master}})
     registry = load_plugins(Registry.builtin(), PLUGINS)
-    pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
+    run = new_run(text, registry, config=config)
     run.analyse(session)
     return run
 

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
-from streamling.pipeline.config import AppConfig
-from streamling.pipeline.parse import parse_pipeline
-from streamling.plugins.registry import Registry
 from streamling.spark.jvm import jars as spark_packages
 from streamling.spark.jvm.jars import (
     damaged_jars,
@@ -24,6 +19,7 @@ from streamling.spark.jvm.jars import (
     spark_package_jars,
 )
 from streamling.spark.jvm.java import Java, find_java
+from tests.harness.pipelines import new_run
 
 AVRO = frozenset({"avro"})
 
@@ -152,12 +148,7 @@ def test_a_package_is_fetched_if_all_its_jars_exist(tmp_path: Path) -> None:
 )
 def test_every_node_declares_its_spark_packages(source: str, sink: str, expected: set[str]) -> None:
     text = f"sources: {{in: {{type: {source}, primary_key: id}}}}\nsinks: {{out: {{type: {sink}, from: in}}}}"
-    registry, config = Registry.builtin(), AppConfig()
-    pipeline = parse_pipeline(text, registry=registry, config=config)
-    assert (
-        PipelineRun(pipeline, config=config, registry=registry, state=MemoryState()).node_declarations.spark_packages
-        == expected
-    )
+    assert new_run(text).node_declarations.spark_packages == expected
 
 
 def test_a_pipeline_that_only_writes_to_kafka_downloads_its_package_before_spark_starts(tmp_path: Path) -> None:

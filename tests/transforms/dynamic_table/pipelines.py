@@ -9,15 +9,13 @@ import pyarrow as pa
 
 from streamling.connectors.memory import collected_rows
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import SourceOptions
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.plugins.sources import END, Source, SourceBatch
 from streamling.plugins.state_backend import StateBackend
-from tests.harness.pipelines import finish
+from tests.harness.pipelines import finish, start_run
 
 Batches = Sequence[Sequence[Mapping[str, Any]]]
 
@@ -58,11 +56,7 @@ def run_pipeline(
 ) -> PipelineRun:
     """Run a pipeline over the given batches to its end."""
     config = AppConfig(**{"checkpoint_interval_sec": 60, **settings})
-    registry = registry_of(given)
-    pipeline = parse_pipeline(text, registry=registry, config=config)
-    run = PipelineRun(pipeline, config=config, registry=registry, state=state or MemoryState())
-    run.analyse(spark)
-    run.start()
+    run = start_run(text, registry_of(given), spark=spark, config=config, state=state)
     finish(run, seconds=240)
     return run
 

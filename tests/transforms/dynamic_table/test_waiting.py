@@ -31,7 +31,7 @@ from streamling.plugins.registry import Registry
 from streamling.plugins.sources import END, Source, SourceBatch, Wait
 from streamling.plugins.transforms import Transform
 from tests.connectors.kafka.source_driver import Topic, record
-from tests.harness.pipelines import Bench, eventually, finish
+from tests.harness.pipelines import Bench, eventually, finish, start_run
 from tests.paths import TESTS
 
 SEED = TESTS / "seeds" / "dynamic_table_lookup.yaml"
@@ -105,11 +105,7 @@ def begin(
         registry.register(NodeKind.SOURCE, name, type(name, (Given,), made))
     registry.register(NodeKind.TRANSFORM, "passing", Passing)
     settings = AppConfig(**{"checkpoint_interval_sec": 60, **config})
-    pipeline = parse_pipeline(text, registry=registry, config=settings)
-    run = PipelineRun(pipeline, config=settings, registry=registry, state=state or MemoryState())
-    run.analyse(spark)
-    run.start()
-    return run
+    return start_run(text, registry, spark=spark, config=settings, state=state)
 
 
 def found(run: PipelineRun) -> list[str]:
@@ -306,18 +302,13 @@ def test_the_lookup_example_finds_its_customers_with_one_and_with_two_instances(
         ),
         dynamic_table_backend={"postgres": schema.settings},
     )
-    builtin = Registry.builtin()
-    pipeline = parse_pipeline(text, registry=builtin, config=settings)
     state_settings = PostgresStateSettings(**server, state_schema_name=schema.name)
     runs, states = [], []
 
     def join() -> PipelineRun:
         states.append(PostgresState(settings.application_id, state_settings))
-        run = PipelineRun(pipeline, config=settings, registry=builtin, state=states[-1])
-        run.analyse(spark)
-        run.start()
-        runs.append(run)
-        return run
+        runs.append(start_run(text, spark=spark, config=settings, state=states[-1]))
+        return runs[-1]
 
     def delivered() -> set[int]:
         return {row["id"] for run in runs if run.rows_written() for row in collected_rows(run, "out").to_pylist()}

@@ -12,8 +12,6 @@ import pytest
 
 from streamling.connectors.memory import collected_rows
 from streamling.dev.contracts.harness import NAME, NoSpark
-from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.memory import MemoryState
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
@@ -23,7 +21,7 @@ from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness, TransformContract
 from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.transform import ScriptTransform
-from tests.harness.pipelines import Bench, finish
+from tests.harness.pipelines import Bench, finish, new_run
 from tests.paths import ROOT
 
 DOUBLED = "function process(row) { return row.id % 2 ? null : [row, { ...row, name: row.name + '!' }] }"
@@ -93,10 +91,8 @@ def static(
     (tmp_path / "rows.jsonl").write_text('{"id": 1, "name": "a"}\n')
     body = "\n".join(f"      {line}" for line in script.splitlines())
     text = STATIC.format(path=tmp_path / "rows.jsonl", sql=sql, language=language, schema=schema, script=body)
-    registry, config = Registry.builtin(), AppConfig()
-    pipeline = parse_pipeline(text, registry=registry, config=config, file="p.yaml")
-    run = PipelineRun(pipeline, config=config, registry=registry, state=MemoryState())
-    return run.check_without_spark()
+    pipeline = parse_pipeline(text, registry=Registry.builtin(), file="p.yaml")
+    return new_run(pipeline).check_without_spark()
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM rows", "SELECT id, bitmap_count(name) AS odd FROM rows"])

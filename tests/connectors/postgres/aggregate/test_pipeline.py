@@ -15,18 +15,15 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
-from streamling.dev.contracts.harness import NoSpark
 from streamling.dev.contracts.nodes import BatchListSource
 from streamling.dev.services.postgres import LocalPostgres
-from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind
-from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 from streamling.testing import SinkContract
 from tests.connectors.postgres.aggregate.driver import FIELDS, Aggregate, Row, transfers
-from tests.harness.pipelines import eventually, finish
+from tests.harness.pipelines import eventually, finish, start_run
 
 pytestmark = pytest.mark.services
 
@@ -83,11 +80,7 @@ def run(place: Aggregate, batches: list[pa.RecordBatch], *, checkpoint_interval:
         "transforms": {},
         "sinks": {"out": out, **({"refused": refused} if "errors" in sink else {})},
     }
-    pipeline = parse_pipeline(json.dumps(nodes), registry=registry, config=config)
-    started = PipelineRun(pipeline, config=config, registry=registry, state=place.state)
-    started.analyse(NoSpark())  # type: ignore[arg-type]
-    started.start()
-    finish(started)
+    finish(start_run(json.dumps(nodes), registry, config=config, state=place.state))
 
 
 @pytest.mark.parametrize(("checkpoint_interval", "delivered_twice"), [(0.05, 0), (60, 3)])
