@@ -1,4 +1,4 @@
-"""Delays the import of pandas until somebody uses it.
+"""Delays the import of pandas until it is used.
 
 PySpark and pyarrow import pandas whenever it is installed, only to recognise its objects: 0.5 to 1 s per start, and
 PySpark warns about pandas 3. The development services bring it along, because `chdb` requires it.

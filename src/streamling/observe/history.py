@@ -1,4 +1,4 @@
-"""Numbers of a run over the last two minutes. Samples are only taken while somebody asks for them."""
+"""Numbers of a run over the last two minutes. Samples are only taken on request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class History:
 
     def series(self, now: float) -> dict[str, list[float | None]]:
         """Return rates per second and lag of the last two minutes, oldest first, and how many seconds ago they were
-        taken: there are gaps while nobody asks."""
+        taken: there are gaps without requests."""
         with self._lock:
             samples = [each for each in self._samples if now - each.at <= LENGTH * INTERVAL]
         pairs = list(pairwise(samples))

@@ -1,8 +1,8 @@
 """Some rows of each node, for people who watch a pipeline.
 
 The engine asks `NodeRows.wanted` for every batch, which is a comparison of numbers, and hands over a few rows if the
-answer is not zero. Nobody who watches can slow a pipeline down: what a listener has not taken yet is not replaced, and
-rows that nobody takes are dropped.
+answer is not zero. A listener cannot slow a pipeline down: while it has rows that it has not taken, it gets no new
+ones.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class NodeRows:
 
     @property
     def is_watched(self) -> bool:
-        """Whether somebody watches, or rows are always kept."""
+        """Whether there are listeners, or rows are always kept."""
         return self._always or bool(self.listeners)
 
     def stored(self) -> list[pa.RecordBatch]:

@@ -136,7 +136,7 @@ class NodeContext(Generic[OptionsT]):
     read_only: bool = False
 
     #: adds the engine's measures (event times, row kinds) to the DataFrame of a source. A streamed source that drops
-    #: rows by itself, such as those that do not match its `filter`, calls it before; the engine measures all other rows
+    #: rows itself, such as those that do not match its `filter`, calls it before; the engine measures all other rows
     measure_rows: Callable[[DataFrame], DataFrame] = unchanged
 
     #: rejected rows that wait for the dead-letter sink; None when the node has none

@@ -52,7 +52,7 @@ class SharedResources:
             raise
 
     def release(self, thing: Closable) -> None:
-        """Close ``thing`` if nobody else uses it."""
+        """Close ``thing`` if it has no other user."""
         with self._lock:
             key = next(key for key, entry in self._entries.items() if entry.thing is thing)
         if self._leave(key):

@@ -84,7 +84,7 @@ class LookupTable(SideOutput[OptionsT]):
 
     def lookup_expression(self, spark: SparkSession) -> Callable[[Column], Column] | None:
         """Turns a column of strings into one that says whether they are in the table (NULL for NULL), for Spark to
-        compute by itself. Called for every batch, by the thread that emits it. None: the results depend on the order of
+        compute itself. Called for every batch, by the thread that emits it. None: the results depend on the order of
         the rows, or only this process knows them; `contains` is called instead."""
         return None
 

@@ -23,7 +23,7 @@ Position = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class SparkRead:
-    """Rows that Spark reads by itself. ``frame`` is called before the source is asked for its next batch, and not after
+    """Rows that Spark reads itself. ``frame`` is called before the source is asked for its next batch, and not after
     that."""
 
     frame: Callable[[SparkSession], DataFrame]
@@ -69,7 +69,7 @@ class AnySource(Operator[OptionsT]):
 
     node_kind: ClassVar[NodeKind | None] = NodeKind.SOURCE
     scales_with_parallelism: ClassVar[bool] = False
-    #: True when the source ends by itself; needed for job mode and decides the drain policy.
+    #: True if the source has an end; needed for job mode and decides the drain policy.
     #: A property where it depends on options.
     bounded: bool = False
 

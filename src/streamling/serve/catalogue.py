@@ -72,7 +72,7 @@ class Catalogue:
         #: held by changes
         self._lock = threading.Lock()
         self._records: Mapping[PipelineKey, PipelineRecord] = {}
-        #: Whether the records may be old: a transaction has failed, nobody knows whether it was committed, and the
+        #: Whether the records may be old: a transaction has failed, it is unknown whether it was committed, and the
         #: database could not be asked.
         self.is_stale = True
         #: called after each change, on the thread that made it

@@ -142,7 +142,7 @@ def _ended(actual: Actual, report: Report, now: float, chance: float) -> Actual:
     if not report.error:
         return replace(failure.moved(State.FINISHED, now, "all sources have ended"), suspicions=0)
     if not report.retriable:
-        return failure.moved(State.FAILED, now, "the error does not go away by itself")
+        return failure.moved(State.FAILED, now, "the error is permanent")
     failures = 1 if _is_stable(actual, now) else actual.failures + 1
     delay = restart_delay(failures, chance)
     waiting = failure.moved(State.RESTARTING, now, f"failure {failures} in a row")

@@ -1,4 +1,4 @@
-"""Rows per second of each pipeline, between two times that somebody asks."""
+"""Rows per second of each pipeline, between two requests."""
 
 from __future__ import annotations
 

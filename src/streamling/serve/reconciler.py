@@ -21,7 +21,7 @@ from streamling.serve.runtime import Measures, Phase, PipelineHandle, PipelineRu
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two passes when nobody asks for one: readiness and retries of running pipelines are looked at.
+#: Seconds between two passes without a request: readiness and retries of running pipelines are looked at.
 _PASS_SECONDS = 1.0
 #: For this time after its start, a pipeline is looked at more often until it is ready.
 _CONNECTING_SECONDS, _CONNECTING_PASS_SECONDS = 10.0, 0.1

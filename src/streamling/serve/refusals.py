@@ -1,4 +1,4 @@
-"""Refused requests in the audit log, so few of them that nobody can fill it."""
+"""Refused requests in the audit log, limited in number, so that a client cannot fill it."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class Report:
     #: whether all nodes are connected: the first checkpoint since the start is complete
     ready: bool = False
     reason: str = ""
-    #: why it ended, without secrets; empty if it ended by itself or was unloaded
+    #: why it ended, without secrets; empty if it has finished or was unloaded
     error: str = ""
     remedy: str = ""
     #: the node that failed; empty if it is none, or not known

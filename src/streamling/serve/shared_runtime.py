@@ -66,7 +66,7 @@ class Proof:
         self._is_given = False
 
     def given(self, has_rows: bool, epoch: int | None) -> bool:
-        """Called again and again; ``epoch`` is the last final one."""
+        """Report, as often as it is called, that the checkpoint ``epoch`` is the last final one."""
         if has_rows and self._epoch is None:
             self._epoch = epoch or 0
         if self._epoch is not None and not self._is_given:

@@ -42,7 +42,7 @@ def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkDriver:
 
 def _defaults() -> dict[str, str]:
     """Spark settings of a server. A quarter of the memory is the heap, as for any other Java program: a heap that 500
-    pipelines fill is collected as a whole again and again, which stops all of them for most of a second."""
+    pipelines fill is often collected as a whole, which stops all of them for most of a second."""
     heap = max(DEFAULT_HEAP_MB, (total_memory_mb() or 0) // 4)
     # tasks of all pipelines run side by side; the default would finish one job before the next
     return {"spark.driver.memory": f"{heap}m", "spark.scheduler.mode": "FAIR"}
@@ -109,7 +109,7 @@ class SharedJvm:
         return self._death
 
     def watch(self) -> bool:
-        """Wait for the end of the JVM and notify its users. Returns whether it has ended by itself."""
+        """Wait for the end of the JVM and notify its users. Return whether it was not stopped by us."""
         self.runtime.wait()
         if self.death() is None:
             return False
@@ -124,7 +124,7 @@ class WarmSpark:
     """A session that outlives its JVM."""
 
     def __init__(self, start: Callable[[], SparkDriver], *, stays_up: bool = True) -> None:
-        """With ``stays_up``, a JVM that has died is replaced at once, otherwise when somebody needs it."""
+        """With ``stays_up``, a JVM that has died is replaced at once, otherwise when it is needed."""
         self._start = start
         self._stays_up = stays_up
         self._lock = threading.Lock()

@@ -121,7 +121,10 @@ def test_declared_names_settle_what_a_key_leaves_open():
 
 def test_the_location_of_the_state_is_shown_without_secrets():
     postgres = {"host": "db", "password": "hunter2"}
-    assert state_store(AppConfig(state_backend={"backend_type": "InMemory"})).location == "memory, lost at the end"
+    assert (
+        state_store(AppConfig(state_backend={"backend_type": "InMemory"})).location
+        == "in memory (not kept after the run)"
+    )
     text = state_store(AppConfig(state_backend={"backend_type": "Postgres", "postgres": postgres})).location
     assert text == "streamling.state at db:5432/streamling"
 

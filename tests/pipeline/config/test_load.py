@@ -59,7 +59,7 @@ def test_the_environment_overrides_the_file_and_the_file_the_defaults(case: Case
 
     assert config.record_batch_size == 3
     assert config.checkpoint_interval_sec == 2
-    assert config.internal_buffer_size == 10
+    assert config.internal_buffer_size == 2
 
 
 def test_layers_replace_single_values_of_a_section(case: Case) -> None:

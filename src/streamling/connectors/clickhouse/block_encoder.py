@@ -150,7 +150,7 @@ class BlockEncoder:
             ) from None
 
     def _check_nulls(self, column: _Column, values: pa.Array, deleted: pa.Array | None) -> None:
-        """Raise an error for NULL, except in rows that are deleted: nobody reads their values."""
+        """Raise an error for NULL, except in rows that are deleted: their values are never read."""
         missing = values.is_null()
         if pc.any(missing if deleted is None else pc.and_not(missing, deleted)).as_py():
             raise BadRow.user(

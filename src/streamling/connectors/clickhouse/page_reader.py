@@ -188,4 +188,4 @@ def _is_loopback(host: str) -> bool:
 
 
 class Cancelled(Exception):
-    """The reader was closed; nobody waits for the result."""
+    """The reader was closed; the result is not needed."""

@@ -94,7 +94,7 @@ class ReadAhead:
 
 
 class _Interrupt:
-    """Ends pauses between attempts when the pipeline stops, or when nobody waits for the pages any more."""
+    """Ends pauses between attempts when the pipeline stops, or when the pages are no longer needed."""
 
     def __init__(self, stopping: Stopping) -> None:
         self._stopping = stopping

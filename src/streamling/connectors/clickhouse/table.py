@@ -54,7 +54,7 @@ class TableColumn:
 
     @property
     def is_required(self) -> bool:
-        """Whether rows without a value would get one that nobody chose, such as 0."""
+        """Whether rows without a value would get a default of the server, such as 0."""
         return not self.default_kind and not self.type.is_nullable
 
 

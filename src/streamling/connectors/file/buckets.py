@@ -119,7 +119,7 @@ class BucketStorage:
         )
 
     def _check_address(self, endpoint: str) -> None:
-        """Raise if the network policy denies the server. Arrow's client resolves the name again by itself: pipelines
+        """Raise if the network policy denies the server. Arrow's client resolves the name once more: pipelines
         cannot choose it."""
         address = urlsplit(endpoint if "://" in endpoint else f"//{endpoint}")
         with suppress(OSError):  # the client reports a name that cannot be resolved

@@ -41,7 +41,7 @@ class OwnFiles:
     denied: tuple[str, ...] = ()
     #: folders in which only data files may be read: pipeline files and plugins are in them
     data_only: tuple[str, ...] = ()
-    #: whether errors must not say what exists: the definition is from somebody who may not see the disk of the server
+    #: whether errors must not say what exists: the definition is from a user who may not see the disk of the server
     hides_others: bool = False
 
     @classmethod

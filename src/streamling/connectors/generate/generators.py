@@ -223,7 +223,7 @@ class Name(Text):
 
 
 class Email(Text):
-    """E-mail addresses of the domain example.com, which belongs to nobody."""
+    """E-mail addresses of the domain example.com, which is reserved for examples."""
 
     generator: Literal["email"]
 

@@ -206,5 +206,5 @@ class SinkContract(OperatorContract):
 
 
 _WRITES = ("write", "write_arrow", "write_frame")
-#: methods that make rows durable: `flush`, or the `marker` of a sink that acknowledges by itself
+#: methods that make rows durable: `flush`, or the `marker` of a sink that acknowledges epochs itself
 _SETTLES = ("flush", "marker")

@@ -160,7 +160,7 @@ class SourceContract(OperatorContract):
         assert not wrong, f"{why}{': ' if why else ''}{wrong}"
 
     def _wait_until_done(self, harness: PipelineHarness) -> None:
-        """A bounded source ends by itself; another one is stopped when all rows have arrived, when an unexpected row
+        """Wait until a bounded source has ended; stop another one when all rows have arrived, when an unexpected row
         has arrived, or when it has been idle for a while."""
         assert harness.run is not None
         if not harness.run.bounded:

@@ -86,7 +86,7 @@ class RowMeasures:
     # ── rows in Spark ───────────────────────────────────────────────────────────────────────────────────────
 
     def in_source(self, frame: DataFrame) -> DataFrame:
-        """Return ``frame`` with the measures: for a source that drops rows by itself afterwards."""
+        """Return ``frame`` with the measures: for a source that drops rows afterwards."""
         self.by_source = True
         return self.observe(frame)
 

@@ -52,7 +52,7 @@ class NodeDescription:
     instances: int
     batch_size: int | None
     flush_interval: float | None
-    #: of a source: whether it ends by itself
+    #: of a source: whether it has an end
     bounded: bool | None
     state_keys: tuple[str, ...]
     #: fields as set in the file, secrets masked

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streamling.engine.dataflow.lane import QUEUE_LENGTH
 from streamling.engine.planning.connection_checks import NodeConnection
 from streamling.engine.planning.placement import runs_on_executors
 from streamling.pipeline.config import AppConfig
@@ -66,7 +65,7 @@ class NodeDeclarations:
         return found
 
     def queue_length(self, node: Node) -> int:
-        """Return batches that may wait in front of ``node``."""
+        """Return how many batches may wait in front of ``node``."""
         found, config = self.registry.get(node.kind, node.type), self.config
         own = config.plugin.explicit_value("channel_capacity") if found is not None and found.plugin else None
-        return own or config.explicit_value("internal_buffer_size") or QUEUE_LENGTH
+        return own or config.internal_buffer_size

@@ -85,7 +85,7 @@ class ObservedRun:
         return self._topology.counts()
 
     def record(self, now: float) -> None:
-        """Add the counts to the history; for a run that nobody else observes."""
+        """Add the counts to the history; for a run without another observer."""
         self._history.add(now, self.counts())
 
     def history(self, buckets: int, node: str | None) -> dict[str, Any]:

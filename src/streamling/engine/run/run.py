@@ -137,7 +137,7 @@ class PipelineRun:
 
     @property
     def bounded(self) -> bool:
-        """Whether the run ends by itself."""
+        """Whether all sources have an end."""
         return all(source.bounded for source in self._sources.values())
 
     @property
@@ -308,7 +308,7 @@ class PipelineRun:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why somebody has requested a stop."""
+        """Why a stop has been requested."""
         return self._termination.reason
 
     @property
@@ -365,7 +365,7 @@ class PipelineRun:
         return total_progress([progress for source in sources if (progress := source.progress())])
 
     def _before_snapshot(self) -> None:
-        """Record what is only known when somebody asks."""
+        """Record what is only measured on request."""
         for measures in self._measures.values():
             measures.collect()
         for name, batches in self.graph.queued_batches().items():

@@ -21,7 +21,7 @@ _RESERVE_SECONDS = 2.0
 
 
 class Termination:
-    """A run ends when a part of it fails, when somebody requests a stop, or when its last flow has ended. All methods
+    """A run ends when a part of it fails, when a stop is requested, or when its last flow has ended. All methods
     may be called from any thread."""
 
     def __init__(self, clock: Clock, budget: float) -> None:
@@ -88,7 +88,7 @@ class Termination:
             self._changed.wait_for(lambda: self.is_due)
 
     def wait_for_request(self) -> None:
-        """Wait until somebody requests a stop."""
+        """Wait until a stop is requested."""
         with self._changed:
             self._changed.wait_for(lambda: self.reason is not None)
 

@@ -49,7 +49,7 @@ class MemoryStateStore(StateStore[None]):
 
     @property
     def location(self) -> str:
-        return "memory, lost at the end"
+        return "in memory (not kept after the run)"
 
     def find(self) -> None:
         return None

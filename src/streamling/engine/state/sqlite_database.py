@@ -62,7 +62,7 @@ class SqliteDatabase:
             with self.transaction() as execute:
                 yield execute
             return
-        # another connection: this one may be waiting for a lock of somebody who writes, which readers do not need
+        # another connection: this one may be waiting for the lock of a writer, which readers do not need
         with self._errors(), closing(sqlite3.connect(f"{self._path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
             yield partial(self._execute, reader)
 

@@ -74,7 +74,7 @@ class MetricStore:
         self._hooks: tuple[Callable[[], None], ...] = ()
 
     def before_snapshot(self, hook: Callable[[], None]) -> None:
-        """Call ``hook`` before every snapshot: it records what is only measured when somebody asks."""
+        """Call ``hook`` before every snapshot: it records what is only measured on request."""
         self._hooks = (*self._hooks, hook)
 
     def add_tags(self, node: str, tags: Mapping[str, str]) -> None:

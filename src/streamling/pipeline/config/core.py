@@ -161,10 +161,7 @@ class CoreConfig(Section):
         description="Pipeline file to use if the command line names none.",
     )
     internal_buffer_size: int = Field(
-        default=10,
-        ge=1,
-        json_schema_extra={**AT_MOST, **unset_means("`2`")},
-        description="Maximum number of batches queued for a node.",
+        default=2, ge=1, json_schema_extra=AT_MOST, description="Maximum number of batches queued for a node."
     )
     num_records_before_stop: int | None = Field(
         default=None, ge=1, json_schema_extra=FREE, description="Stop after this many rows."

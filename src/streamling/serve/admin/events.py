@@ -15,7 +15,7 @@ from streamling.serve.admin.pipeline import ObservedPipeline
 _TOPOLOGY_SECONDS: Final = 1.0
 #: seconds between two looks for new log records
 _FOLLOW_SECONDS: Final = 0.25
-#: a client that has received nothing for so long gets a sign of life, which also shows whether it is still there
+#: a client that has received nothing for so long gets a keep-alive, which also shows whether it is still there
 KEEP_ALIVE_SECONDS: Final = 15.0
 
 

@@ -1,6 +1,6 @@
 """Requests to the admin API of another process on this machine.
 
-A response is read bit by bit: what nobody takes is not read, and the other process stops sending.
+A response is streamed: unread data is never fetched, and the other process stops sending.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class RemoteAdmin:
 
 
 class RemoteResponse:
-    """A response whose body is read bit by bit. The parser calls the methods that start with ``on_``."""
+    """A response whose body is streamed. The parser calls the methods that start with ``on_``."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self.status = 0

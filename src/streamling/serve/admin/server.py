@@ -52,7 +52,7 @@ class AdminServer:
         *,
         bounded: bool,
     ) -> None:
-        """``previews`` returns what starts a preview of ``file``; ``bounded``: the run ends by itself."""
+        """``previews`` returns what starts a preview of ``file``; ``bounded``: the run has an end."""
         self._bounded = bounded
         self._observe = observe
         self._config = config

@@ -66,7 +66,7 @@ def mount_console(app: Starlette, view: View, names: Mapping[str, Mapping[str, s
 
 
 def is_console_path(path: str) -> bool:
-    """Return whether ``path`` belongs to the console, which everybody may load: it asks for the token itself."""
+    """Return whether ``path`` belongs to the console, which needs no token: it asks for one itself."""
     return path in ("/", _PATH) or path.startswith(f"{_PATH}/")
 
 

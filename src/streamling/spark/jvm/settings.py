@@ -76,7 +76,7 @@ def spark_settings(master: str, conf: Mapping[str, str], scratch: Path, jars: Se
         **_builtin_settings(),
         "spark.master": master,
         "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        # 74 instead of 212 ms per `mapInArrow` trigger; loopback TCP where the path would be too long, as in YARN's
+        # 74 instead of 212 ms per `mapInArrow` job; loopback TCP where the path would be too long, as in YARN's
         # containers.
         "spark.python.unix.domain.socket.enabled": str(
             len(str(scratch)) <= _SOCKET_PATH - _SOCKET_NAME and master != "yarn"

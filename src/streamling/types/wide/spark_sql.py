@@ -1,4 +1,4 @@
-"""Spark SQL over wide numbers in their held form (`types/wide/layout.py`): what the JVM can do by itself.
+"""Spark SQL over wide numbers in their held form (`types/wide/layout.py`): what the JVM can do without Python.
 
 ``path`` is SQL for the value and may occur several times in the result; ``on_overflow`` is SQL for the result if a
 value does not fit the type, and is evaluated only then.

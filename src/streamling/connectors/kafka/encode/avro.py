@@ -91,7 +91,7 @@ def _branch(schema: Any, record: Any) -> bytes:
 
 
 def _default(field: dict[str, Any], matcher: _SchemaMatcher) -> str | None:
-    """Return Spark SQL for a field without a column, or None if Spark writes null by itself."""
+    """Return Spark SQL for a field without a column, or None if Spark writes null without one."""
     matcher.define(field["type"])
     branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
     default = field.get("default")

@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self._dispatch(raw_body)
             for _ in raw_body:
-                pass  # what nobody read, which would be taken for the next request
+                pass  # the unread rest, which would be taken for the next request
         except (Dropped, BrokenBody, ConnectionError):
             self.close_connection = True
 

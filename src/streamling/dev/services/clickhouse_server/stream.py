@@ -91,7 +91,7 @@ class Stream:
         return seconds > 0 and bool(waiting.poll(seconds * 1000))
 
     def close(self) -> None:
-        """Cancel the statement if it still runs: the engine ignores that nobody reads what it writes."""
+        """Cancel the statement if it still runs: the engine does not notice that its reader has gone."""
         os.close(self._output)
         while self._worker.is_alive():
             self._engine.cancel(["/dev/fd", f"/{self._input}'"])
