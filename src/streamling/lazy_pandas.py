@@ -27,7 +27,7 @@ _INTERMEDIARIES = frozenset({"importlib", "pyarrow", "py4j", "pyspark"})
 
 
 def delay_pandas() -> None:
-    """From now on, refuse pandas to this package and to what PySpark and pyarrow do for it; all others get it."""
+    """Refuse pandas from now on to this package and to what PySpark and pyarrow do for it; all others get it."""
     if "pandas" not in sys.modules:
         sys.meta_path.insert(0, _PandasFinder())
     # a plugin that uses pandas works: the warning is about functions of PySpark that nothing here calls

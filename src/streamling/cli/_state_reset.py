@@ -75,7 +75,7 @@ def _move(file: Path, target: Path) -> None:
 def _outside_positions(
     launcher: Launcher, file: str | None, node: str | None, *, debug: bool
 ) -> Iterator[list[ExternalPosition]]:
-    """What the nodes of ``file`` store outside the state; starts Spark only for nodes that need it."""
+    """Yield what the nodes of ``file`` store outside the state; starts Spark only for nodes that need it."""
     from streamling.engine.launch.check import PipelineCheck
 
     if file is None or not Path(file).exists():

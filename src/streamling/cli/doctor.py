@@ -104,7 +104,8 @@ def _show(checks: list[Check]) -> None:
 
 
 def _prepare(config: AppConfig) -> None:
-    """A failure is reported but not fatal: pipelines start more slowly, or lack some Spark connectors."""
+    """Prepare the cache. A failure is reported but not fatal: pipelines start more slowly, or lack some Spark
+    connectors."""
     for prepare in (_fetch_spark_packages, _build_archive):  # the archive contains the connectors
         try:
             with progress_of_steps() as report_step:

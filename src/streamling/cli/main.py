@@ -138,7 +138,7 @@ def _reject_misspelt_command(word: str, ctx: click.Context) -> None:
 
 @contextmanager
 def _ignore_closed_pipe() -> Iterator[None]:
-    """A closed output pipe (`| head`) is not an error."""
+    """Treat a closed output pipe (`| head`) as the end, not as an error."""
     try:
         yield
     except BrokenPipeError:

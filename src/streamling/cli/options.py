@@ -96,7 +96,7 @@ def json_option(help: str) -> Callable[[F], F]:
 
 
 def yaml_files(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """For arguments and options that take a YAML file."""
+    """Complete arguments and options that take a YAML file."""
     return yaml_completions(incomplete)
 
 

@@ -54,12 +54,12 @@ class Shutdown:
         self._lock = threading.Lock()
 
     def drain(self, run: Drainable) -> None:
-        """From now on, a signal drains ``run``."""
+        """Drain ``run`` on a signal from now on."""
         with self._lock:
             self._run = run
 
     def on_signal(self, number: int) -> None:
-        """Called immediately, on a separate thread."""
+        """Handle a signal, immediately and on a separate thread."""
         name, now = signal.Signals(number).name, time.monotonic()
         with self._lock:
             if self._is_repeated(number, now):

@@ -167,7 +167,7 @@ def print_json_result(
 
 
 def _show_connections(tried: Sequence[ConnectionResult]) -> None:
-    """A table on stdout; full errors on stderr."""
+    """Print a table to stdout and full errors to stderr."""
     if not tried:
         click.echo("the pipeline has no connections")
         return

@@ -45,7 +45,7 @@ class BlackholeSink(FrameSink[BlackholeSinkOptions]):
         return self.prepare(frame)
 
     def write_local(self, rows: LocalRows) -> None:
-        """They have been computed."""
+        """Discard the rows: they have been computed."""
 
     def needs_job(self, columns: pa.Schema) -> None:
         return None

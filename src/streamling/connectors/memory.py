@@ -59,7 +59,7 @@ class MemoryInput:
             self._batches += batches
 
     def close(self) -> None:
-        """There are no more rows: the source ends after the last one."""
+        """End the input: the source ends after the last row."""
         self._closed = True
 
     @property
@@ -95,7 +95,7 @@ class MemoryInputs:
         self.by_name = dict(inputs)
 
     def close(self) -> None:
-        """Nothing to release: the inputs belong to the program."""
+        """Release nothing: the inputs belong to the program."""
 
 
 class MemorySourceOptions(SourceOptions):

@@ -65,7 +65,7 @@ def last_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
 
 
 def first_wins(keys: pa.Table, deleted: pa.Array | None) -> WritePlan:
-    """For each key, keep the first row after its last delete; the delete is applied before it."""
+    """Keep, for each key, the first row after its last delete; the delete is applied before it."""
     names = list(keys.column_names)
     numbered = _numbered(keys)
     if deleted is None:

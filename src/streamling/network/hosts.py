@@ -25,7 +25,8 @@ def _name_matches(name: str, pattern: str) -> bool:
 
 
 def _address_matches(address: str, pattern: str) -> bool:
-    """A pattern with ``*`` matches names only: otherwise ``*.1`` would match unexpected addresses."""
+    """Return whether a pattern matches an address. One with ``*`` matches names only: otherwise ``*.1`` would match
+    unexpected addresses."""
     try:
         return ip_address(address.partition("%")[0]) in ip_network(pattern, strict=False)
     except ValueError:

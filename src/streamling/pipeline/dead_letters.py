@@ -39,7 +39,8 @@ def dead_letters_of(draft: Draft, by_name: Mapping[str, Draft], problems: list[P
 
 
 def sink_problems(drafts: Sequence[Draft], by_name: Mapping[str, Draft]) -> list[Problem]:
-    """Every sink takes the rows of a node, or the rejected rows of some nodes."""
+    """Return what is wrong with the inputs of sinks. Each takes the rows of a node, or the rejected rows of some
+    nodes."""
     rejecting: dict[str, list[Draft]] = {}
     lost = False
     for draft in drafts:

@@ -12,7 +12,7 @@ from streamling.pipeline.model import Node
 
 @contextmanager
 def node_errors(node: Node, doing: str = "") -> Iterator[None]:
-    """Whatever is raised inside comes out as a `StreamlingError` of ``node``."""
+    """Turn whatever is raised inside into a `StreamlingError` of ``node``."""
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -61,6 +61,6 @@ def problem_from_error(error: StreamlingError, node: Node) -> Problem:
 
 
 def _remove_note(error: StreamlingError) -> None:
-    """The place in the file says the same."""
+    """Remove a note that says the same as the place in the file."""
     if error.option_location is not None and error.option_location.note:
         error.message = error.message.replace(error.option_location.note, "", 1)

@@ -86,7 +86,7 @@ def _has_type(id: str) -> dict[str, Any]:
 
 
 def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that a plugin declares may be on the node or below `options`, so none can be required here; all of
+    """Return the fields of a plugin. They may be on the node or below `options`, so none can be required here; all of
     them may be written as text."""
     typed = typed_fields(kind)
     properties = model.get("properties", {})
@@ -107,7 +107,7 @@ def _plugin_fields(kind: NodeKind, node_type: NodeType, model: Mapping[str, Any]
 
 
 def _with_variables(model: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of ``model`` may contain a variable such as ``${SIZE}`` instead of a number or an allowed value."""
+    """Let the fields of ``model`` contain a variable such as ``${SIZE}`` instead of a number or an allowed value."""
     fields = {
         name: field if name == "type" or "const" in field else _or_variable(field)
         for name, field in model["properties"].items()

@@ -150,6 +150,6 @@ def _read_options(draft: Draft, node_type: NodeType, problems: list[Problem]) ->
 
 
 def _without_empty(raw: Mapping[str, Any], model: type[NodeOptions]) -> dict[str, Any]:
-    """An optional field with nothing after its colon is treated as not set."""
+    """Treat an optional field with nothing after its colon as not set."""
     optional = {info.alias or name for name, info in model.model_fields.items() if not info.is_required()}
     return {key: value for key, value in raw.items() if value is not None or key not in optional}

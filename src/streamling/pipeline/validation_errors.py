@@ -80,7 +80,7 @@ def _is_unknown(found: _Finding) -> bool:
 
 
 def _finding(details: Any, raw: Any) -> _Finding:
-    """pydantic's location without the names of union members and keys that it adds."""
+    """Return pydantic's location without the names of union members and keys that it adds."""
     path: list[str | int] = []
     current = raw
     for part in details["loc"]:

@@ -79,16 +79,16 @@ class Metrics(Protocol):
 
 
 def ignore_stop(reason: str, keep_position: bool) -> None:
-    """For operators that run outside of a pipeline."""
+    """Ignore the request, for operators that run outside of a pipeline."""
 
 
 def always_ready(timeout: float) -> bool:
-    """For operators that run outside of a flow."""
+    """Return True, for operators that run outside of a flow."""
     return True
 
 
 def unchanged(frame: DataFrame) -> DataFrame:
-    """For operators whose rows are not measured."""
+    """Return the rows, for operators whose rows are not measured."""
     return frame
 
 
@@ -159,9 +159,9 @@ class NodeContext(Generic[OptionsT]):
         self.rejected_rows.add(rows, error)
 
     def count_delivered(self, rows: int, *, deduplicated: int = 0, skipped: int = 0) -> None:
-        """For sinks, from any thread: the target has acknowledged ``rows`` rows. Others need not be sent, because later
-        rows of their batch replace them, or are left out as the options say. Rows that were neither reported here nor
-        rejected count as delivered once their epoch is acknowledged."""
+        """Count rows of a sink, from any thread: the target has acknowledged ``rows`` rows. Others need not be sent,
+        because later rows of their batch replace them, or are left out as the options say. Rows that were neither
+        reported here nor rejected count as delivered once their epoch is acknowledged."""
         self.deliveries.add(Delivery(rows, deduplicated, skipped))
 
     def report_dropped_columns(self, what: str, names: Iterable[str]) -> None:

@@ -38,7 +38,7 @@ class Deliveries:
         self._listener: Callable[[Delivery], None] = lambda delivery: None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A task on an executor starts with none."""
+        """Pickle without counts: a task on an executor starts with none."""
         return Deliveries, ()
 
     def on_delivery(self, listener: Callable[[Delivery], None]) -> None:
@@ -50,7 +50,8 @@ class Deliveries:
             self._add(delivery)
 
     def settle(self, rows: int) -> None:
-        """The first ``rows`` rows of the instance are durable: those that it has not reported are delivered."""
+        """Count the first ``rows`` rows of the instance, which are durable, as delivered unless it has reported
+        them."""
         with self._lock:
             if (unreported := rows - self.total.rows) > 0:
                 self._add(Delivery(unreported))

@@ -169,7 +169,8 @@ def _files(path: str | Path | None) -> list[Path]:
 
 
 def _native_libraries(path: str | Path | None) -> tuple[str, ...]:
-    """They stay where both implementations use one folder; a pipeline that needs one is refused."""
+    """Return the names of native libraries. They stay where both implementations use one folder; a pipeline that needs
+    one is refused."""
     if path is None or not Path(path).is_dir():
         return ()
     return tuple(sorted(file.name for file in Path(path).iterdir() if file.suffix in _NATIVE))

@@ -99,8 +99,8 @@ class Operator(ABC, Generic[OptionsT]):
 
     @classmethod
     def spark_packages(cls, options: OptionsT) -> frozenset[str]:
-        """Spark packages (``avro``, ``kafka``) that a node with these options needs. Called before any instance is
-        created: the JVM is started with them."""
+        """Return the Spark packages (``avro``, ``kafka``) that a node with these options needs. Called before any
+        instance is created: the JVM is started with them."""
         return frozenset()
 
     @classmethod
@@ -143,7 +143,7 @@ class Operator(ABC, Generic[OptionsT]):
         """Release all resources. Called once, also after a failure; must not raise for what is already closed."""
 
     def finalized(self, epoch: int) -> None:
-        """Epoch ``epoch`` is complete: its positions are stored. May be called twice; epochs may be skipped."""
+        """React to the end of ``epoch``: its positions are stored. May be called twice; epochs may be skipped."""
 
     def translate_error(self, error: Exception) -> StreamlingError | None:
         """Translate an error of a Spark plan that this operator is part of; None when the error is not about this

@@ -58,7 +58,7 @@ class RejectedRows:
         return taken
 
     def _positions(self, rows: pa.RecordBatch) -> list[str | None]:
-        """A row of a transform or sink is identified by its key, as far as the input has its columns."""
+        """Return what identifies each row of a transform or sink: its key, as far as the input has its columns."""
         columns = [_named(rows, name) for name in self._key if name in rows.schema.names]
         if not columns:
             return [None] * rows.num_rows

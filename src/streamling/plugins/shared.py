@@ -68,5 +68,5 @@ class SharedResources:
             return not entry.users
 
     def __reduce__(self) -> tuple[type[SharedResources], tuple[()]]:
-        """Nothing is shared with another process."""
+        """Pickle without resources: nothing is shared with another process."""
         return SharedResources, ()

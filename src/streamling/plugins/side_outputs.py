@@ -63,15 +63,15 @@ class SideOutput(Operator[OptionsT]):
 
     @abstractmethod
     def before_emit(self, rows: pa.Table, after: int) -> None:
-        """The selected part of a batch that is about to be emitted. Its rows come after the marker of epoch ``after``
-        (0: none yet), so they belong to a later one."""
+        """Take the selected part of a batch that is about to be emitted. Its rows come after the marker of epoch
+        ``after`` (0: none yet), so they belong to a later one."""
 
     def after_emit(self, complete: bool) -> None:
-        """All consumers have received the batch; False: that failed, and its rows may be replayed."""
+        """React when all consumers have received the batch; False: that failed, and its rows may be replayed."""
 
     def marker(self, epoch: int) -> Mapping[str, Any]:
-        """All rows of ``epoch`` have been emitted: those with a lower ``after``. What is to be stored with the
-        positions, state key → JSON value; a value of None removes the key."""
+        """Return what to store with the positions when all rows of ``epoch``, those with a lower ``after``, have been
+        emitted: state key → JSON value; a value of None removes the key."""
         return {}
 
 
@@ -83,9 +83,9 @@ class LookupTable(SideOutput[OptionsT]):
         return True
 
     def lookup_expression(self, spark: SparkSession) -> Callable[[Column], Column] | None:
-        """Turns a column of strings into one that says whether they are in the table (NULL for NULL), for Spark to
-        compute itself. Called for every batch, by the thread that emits it. None: the results depend on the order of
-        the rows, or only this process knows them; `contains` is called instead."""
+        """Return a function that turns a column of strings into one that says whether they are in the table (NULL for
+        NULL), for Spark to compute itself. Called for every batch, by the thread that emits it. None: the results
+        depend on the order of the rows, or only this process knows them; `contains` is called instead."""
         return None
 
     @abstractmethod

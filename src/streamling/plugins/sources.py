@@ -104,7 +104,7 @@ class AnySource(Operator[OptionsT]):
         return self.context.state_keys
 
     def commit(self, position: Position) -> None:
-        """Everything up to ``position`` is durable in all sinks and the position is stored. Commit it to the external
+        """Commit ``position``, which is stored, and up to which everything is durable in all sinks, to the external
         system (a consumer group, a queue). May be called twice with the same position. A value of None means that
         another instance had claimed that key, so ours was not stored."""
 

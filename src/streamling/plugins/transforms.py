@@ -62,9 +62,9 @@ class Transform(Operator[OptionsT]):
 
     @abstractmethod
     def process(self, batch: pa.RecordBatch) -> pa.RecordBatch | AsyncCalls[Any]:
-        """Called once per batch, never with an empty one; may return any number of rows, or the calls that they
-        depend on. Must be a stateless function of its argument: after a crash, the same rows are replayed in different
-        batches."""
+        """Transform a batch. Called once per batch, never with an empty one; may return any number of rows, or the
+        calls that they depend on. Must be a stateless function of its argument: after a crash, the same rows are
+        replayed in different batches."""
 
     def with_input_schema(self, schema: pa.Schema) -> Transform[OptionsT]:
         """Return an instance for rows with other columns, since a source may get new ones while the pipeline runs. The
@@ -72,7 +72,7 @@ class Transform(Operator[OptionsT]):
         return type(self)(replace(self.context, input_schema=schema))
 
     def marker(self, epoch: int) -> None:
-        """All rows of ``epoch`` have been processed by this instance."""
+        """React when all rows of ``epoch`` have been processed by this instance."""
 
 
 class FrameTransform(Operator[OptionsT]):

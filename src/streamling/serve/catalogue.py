@@ -203,7 +203,7 @@ class Catalogue:
 
     @contextmanager
     def _transaction(self) -> Iterator[Execute]:
-        """A transaction; if it fails, the records are read again, because it may have been committed."""
+        """Provide a transaction; if it fails, read the records again, because it may have been committed."""
         try:
             with self._database.transaction() as execute:
                 yield execute

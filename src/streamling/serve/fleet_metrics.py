@@ -68,7 +68,7 @@ def fleet_series(pipelines: Sequence[MeasuredPipeline], selection: Selection) ->
     deadline = time.monotonic() + _SECONDS
 
     def measured(pipeline: MeasuredPipeline) -> Sequence[Series] | None:
-        """None if the pipeline did not answer in time."""
+        """Return the metrics, or None if the pipeline did not answer in time."""
         return () if pipeline.handle is None else pipeline.handle.metrics(max(0.0, deadline - time.monotonic()))
 
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="metrics") as pool:
@@ -98,11 +98,11 @@ def _own_series(pipeline: MeasuredPipeline, left_out: int, *, is_missing: bool) 
 
 
 def _labels(tags: Mapping[str, str], pipeline: PipelineKey) -> dict[str, str]:
-    """Those of the pipeline cannot be changed by its definition."""
+    """Return the labels; those of the pipeline cannot be changed by its definition."""
     bounded = {key[:_LONGEST_LABEL]: value[:_LONGEST_LABEL] for key, value in list(tags.items())[:_MOST_LABELS]}
     return {**bounded, "namespace": pipeline.namespace, "pipeline": pipeline.name}
 
 
 def _known_kinds() -> dict[str, Kind]:
-    """The built-in metrics keep their kinds, whatever plugins record under the same names."""
+    """Return the kinds of the built-in metrics, which they keep whatever plugins record under the same names."""
     return {family(name, metric.kind): metric.kind for name, metric in metrics().items()}

@@ -133,7 +133,8 @@ def _name_of(path: Path) -> str:
 
 
 def _file(path: Path) -> _File:
-    """The text is checked only as far as the options of the server are concerned: the start reports the rest."""
+    """Read a file. The text is checked only as far as the options of the server are concerned: the start reports the
+    rest."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -32,7 +32,7 @@ class Forwarding:
 
 
 async def _body(remote: RemoteResponse) -> AsyncIterator[bytes]:
-    """A process that ends in the middle of a stream ends the stream; the client asks again."""
+    """Yield the body. A process that ends in the middle of a stream ends the stream; the client asks again."""
     try:
         async for part in remote.body():
             yield part

@@ -65,7 +65,7 @@ class Launchers:
         return launcher if preview is None else launcher.for_preview(preview.rows)
 
     def check(self, record: PipelineRecord, preview: Preview | None = None) -> None:
-        """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
+        """Run all checks that need no JVM; raise `InvalidPipeline`, or another error if a source could not be asked."""
         launcher = self.of(record, preview).without_waiting()
         launcher.run(launcher.parse(record.definition, record.file)).check_without_spark()
 
@@ -111,7 +111,7 @@ class Launchers:
 
     @classmethod
     def of_object(cls, data: Mapping[str, Any]) -> Launchers:
-        """Made from `as_object` in a process with the same environment."""
+        """Create an instance from `as_object` in a process with the same environment."""
         cwd, env, name = Path(data["cwd"]), dict(os.environ), str(data["config_name"])
         config = load_config(name, cwd=cwd, env=env)
         return cls(config, name, cwd, env, SecretStore.of(config, env))

@@ -154,9 +154,9 @@ def _is_stable(actual: Actual, now: float) -> bool:
 
 
 def _lost_jvm(actual: Actual, death: JvmDeath, now: float, chance: float) -> Actual:
-    """The JVM has ended. It may have been any of the pipelines for which it was evaluating something, unless this one
-    was the only suspect that ran. The first restart is at once, the next ones after delays: whatever ends the JVM might
-    do so for ever."""
+    """Return the state after the JVM has ended. It may have been any of the pipelines for which it was evaluating
+    something, unless this one was the only suspect that ran. The first restart is at once, the next ones after delays:
+    whatever ends the JVM might do so for ever."""
     failures = 1 if _is_stable(actual, now) else actual.failures + 1
     delay = restart_delay(failures - 1, chance) if failures > 1 else 0.0
     again = actual.moved(State.RESTARTING, now, "Spark has ended and is started again")
@@ -193,7 +193,7 @@ def next_on_trial(pipelines: Mapping[PipelineKey, tuple[Wish, Actual]], now: flo
 
 
 def _is_on_trial(suspect: Actual, now: float) -> bool:
-    """A start that hangs does not hold up the others."""
+    """Return whether ``suspect`` is on trial; a start that hangs does not hold up the others."""
     is_starting = suspect.state is State.STARTING and now - suspect.since < _STABLE_SECONDS
     return is_starting or suspect.state is State.RUNNING
 

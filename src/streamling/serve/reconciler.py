@@ -73,7 +73,7 @@ class Reconciler:
         self._thread.start()
 
     def wake(self) -> None:
-        """Something has changed: look at it now."""
+        """Look at what has changed, now."""
         self._woken.set()
 
     def stop(self) -> None:

@@ -189,7 +189,8 @@ def _name(listen: str) -> str:
 
 
 def _allow_many_files() -> None:
-    """Each pipeline has a few open files and connections; the usual soft limit of 1024 is reached by 200 of them."""
+    """Raise the limit on open files. Each pipeline has a few open files and connections; the usual soft limit of 1024
+    is reached by 200 of them."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         with suppress(ValueError, OSError):

@@ -66,7 +66,7 @@ class Proof:
         self._is_given = False
 
     def given(self, has_rows: bool, epoch: int | None) -> bool:
-        """Report, as often as it is called, that the checkpoint ``epoch`` is the last final one."""
+        """Return whether the first rows have been stored; ``epoch`` is the last final one. Called repeatedly."""
         if has_rows and self._epoch is None:
             self._epoch = epoch or 0
         if self._epoch is not None and not self._is_given:
@@ -190,7 +190,7 @@ class SharedHandle:
         return run is not None and self._proof.given(any(flow.rows_in for flow in run.graph.flows.values()), run.epoch)
 
     def on_jvm_death(self) -> None:
-        """A pipeline that waits for rows would notice it with the next ones."""
+        """Fail at once: a pipeline that waits for rows would notice the death with the next ones."""
         self._has_lost_jvm = True
         self._on_change()
         with self._lock:
@@ -278,7 +278,7 @@ class SharedHandle:
     # ── end ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _finish(self) -> None:
-        """The run has failed, ended or been stopped: clean up, on a thread that may wait."""
+        """Clean up after a run that has failed, ended or been stopped, on a thread that may wait."""
         with self._lock:
             self._has_finished = True
             if not self._has_started or self._is_draining:
@@ -314,7 +314,7 @@ class SharedHandle:
         self._move(Phase.ENDED)
 
     def _translate(self, error: BaseException) -> StreamlingError:
-        """If the JVM has died, its last output explains more, and the next start has another JVM."""
+        """Replace the error if the JVM has died: its last output explains more, and the next start has another JVM."""
         death = None if self._jvm is None else self._jvm.death()
         if death is not None:
             if self._has_session:  # otherwise it could not even start

@@ -41,8 +41,8 @@ def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkDriver:
 
 
 def _defaults() -> dict[str, str]:
-    """Spark settings of a server. A quarter of the memory is the heap, as for any other Java program: a heap that 500
-    pipelines fill is often collected as a whole, which stops all of them for most of a second."""
+    """Return the Spark settings of a server. A quarter of the memory is the heap, as for any other Java program: a heap
+    that 500 pipelines fill is often collected as a whole, which stops all of them for most of a second."""
     heap = max(DEFAULT_HEAP_MB, (total_memory_mb() or 0) // 4)
     # tasks of all pipelines run side by side; the default would finish one job before the next
     return {"spark.driver.memory": f"{heap}m", "spark.scheduler.mode": "FAIR"}
@@ -60,7 +60,7 @@ class JvmUser(Protocol):
         """Whether this JVM has run its queries before."""
 
     def on_jvm_death(self) -> None:
-        """The JVM has ended; must not block."""
+        """React to the end of the JVM; must not block."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Death:
     unproven: frozenset[JvmUser]
 
     def error(self) -> StreamlingError:
-        """A new one for each pipeline: errors get context on their way up."""
+        """Return a new error for each pipeline: errors get context on their way up."""
         return StreamlingError(self.message, retriable=True, remedy=self.remedy)
 
     def seen_by(self, user: JvmUser) -> JvmDeath:
@@ -90,7 +90,7 @@ class SharedJvm:
         self._death: Death | None = None
 
     def join(self, user: JvmUser) -> None:
-        """From now on, ``user`` is notified when the JVM ends."""
+        """Notify ``user`` when the JVM ends."""
         with self._lock:
             self._users.add(user)
 
@@ -164,7 +164,7 @@ class WarmSpark:
 
     @staticmethod
     def add_pool(session: SparkSession, name: str, weight: int) -> None:
-        """A pool with this weight, instead of one with the same name."""
+        """Add a pool with this weight, instead of one with the same name."""
         _pools(session).add(session.sparkContext._jsc.sc(), name, weight)
 
     @staticmethod

@@ -132,7 +132,8 @@ def special(type_: pa.DataType | None) -> str | None:
 
 
 def _of_list(element: pa.DataType) -> str | None:
-    """NULL becomes an empty text; Spark writes null. DataFusion has no text for structs and maps."""
+    """Return SQL of a list as text. NULL becomes an empty text; Spark writes null. DataFusion has no text for structs
+    and maps."""
     if pa.types.is_struct(element) or pa.types.is_map(element) or is_binary(element):
         return None
     text = special(element) or "CAST({0} AS STRING)"

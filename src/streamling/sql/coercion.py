@@ -132,6 +132,6 @@ def _is_value(type_: pa.DataType) -> bool:
 
 
 def _rank(type_: pa.DataType) -> tuple[bool, bool]:
-    """Timestamps over dates, with a zone over those without."""
+    """Rank timestamps over dates, with a zone over those without."""
     is_timestamp = bool(pa.types.is_timestamp(type_))
     return is_timestamp, is_timestamp and type_.tz is not None

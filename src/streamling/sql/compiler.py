@@ -137,7 +137,7 @@ class _Compiler:
         )
 
     def _typed(self, relation: Relation) -> Relation:
-        """With the types that only Spark knows: text with numbers stays text, whatever its expression."""
+        """Add the types that only Spark knows: text with numbers stays text, whatever its expression."""
         analyse, columns = self.compilation.analyse, relation.columns or ()
         if analyse is None or all(column.type is not None for column in columns):
             return relation
@@ -150,7 +150,7 @@ class _Compiler:
         )
 
     def _same_wide_numbers(self, branches: Sequence[exp.Expr], relations: Sequence[Relation]) -> None:
-        """Wide numbers must have the same type in all branches: for Spark they are all bytes."""
+        """Raise if wide numbers do not have the same type in all branches: for Spark they are all bytes."""
         for position in _positions(list(relations)):
             types = [column.type for column in position]
             known = {type_ for type_ in types if type_ != pa.null()}

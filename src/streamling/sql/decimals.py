@@ -307,7 +307,7 @@ def _in(value: exp.Expr, listed: Args) -> exp.Expr | None:
 
 
 def _case(node: exp.Case) -> None:
-    """``CASE x WHEN y`` as ``CASE WHEN x = y``."""
+    """Rewrite ``CASE x WHEN y`` as ``CASE WHEN x = y``."""
     branches = node.args["ifs"]
     if all(fit_together([node.this, branch.this]) for branch in branches):
         return

@@ -154,7 +154,7 @@ def _check_depth(sql: str, tokens: list[Token]) -> None:
 
 
 def _checked_tokens(sql: str) -> list[Token]:
-    """Only queries pass: the parser would accept statements that it does not know with a log line."""
+    """Let only queries pass: the parser would accept statements that it does not know with a log line."""
     try:
         sql.encode()
     except UnicodeEncodeError as error:

@@ -163,7 +163,7 @@ class Expressions:
         )
 
     def _meaning(self, node: exp.Expr) -> exp.Expr:
-        """DataFusion's meaning of a construct whose parts are rewritten, expressed for Spark."""
+        """Return DataFusion's meaning of a construct whose parts are rewritten, expressed for Spark."""
         try:
             return self._spelled(node)
         except UnsupportedSql as error:

@@ -41,7 +41,7 @@ def typed(node: exp.Expr, type_: pa.DataType | None) -> exp.Expr:
 
 
 def finished(sql: str, type_: pa.DataType | None, meta: Mapping[str, Any] | None = None) -> exp.Expr:
-    """Finished Spark SQL as a node; ``meta`` is that of the node it replaces."""
+    """Return finished Spark SQL as a node; ``meta`` is that of the node it replaces."""
     made = exp.Var(this=sql)
     made.meta.update(meta or {})
     return typed(made, type_)

@@ -107,7 +107,7 @@ def _checked(spark: SparkSession, below: _Step, check: LookupColumns) -> _Step:
 
 
 def _column(functions: Any, item: str) -> Any:
-    """Spark parses an expression again for every batch; a bare name costs almost nothing."""
+    """Return a column. Spark parses an expression again for every batch; a bare name costs almost nothing."""
     bare = item.startswith("`") and item.endswith("`") and "`" not in item[1:-1].replace("``", "")
     return functions.col(item) if bare else functions.expr(item)
 

@@ -169,7 +169,7 @@ def _single_or_exact(type_: pa.DataType | None) -> bool:
 
 
 def _single(node: exp.Binary) -> exp.Expr:
-    """Two FLOATs, or one and an integer or decimal: the result is a FLOAT. Spark would return a DOUBLE."""
+    """Make the result of two FLOATs, or of one and an integer or decimal, a FLOAT. Spark would return a DOUBLE."""
     for side in ("this", "expression"):
         if type_of(node.args[side]) != pa.float32():
             node.set(side, as_single(node.args[side]))
@@ -195,7 +195,7 @@ def are_singles(types: Iterable[pa.DataType | None]) -> bool:
 
 
 def _bitwise(node: exp.Binary) -> exp.Expr:
-    """Beside an integer, a double or decimal loses its fraction."""
+    """Infer a bitwise operation: beside an integer, a double or decimal loses its fraction."""
     for side, other in (("this", "expression"), ("expression", "this")):
         wanted = type_of(node.args[other])
         if wanted in _WIDTHS and _has_fraction(type_of(node.args[side])):

@@ -57,11 +57,11 @@ class IntervalLength:
         return IntervalLength(self.months + other.months, self.days + other.days, self.micros + other.micros)
 
     def whole_days(self) -> IntervalLength:
-        """Without the fraction of a day."""
+        """Return the interval without the fraction of a day."""
         return IntervalLength(self.months, self.days + int(Decimal(self.micros) / _DAY))
 
     def part_of_day(self) -> IntervalLength:
-        """Without months and whole days."""
+        """Return the interval without months and whole days."""
         return IntervalLength(micros=int(Decimal(self.micros) % _DAY))
 
     def spark(self) -> str:
@@ -105,7 +105,7 @@ def parse_interval(node: exp.Interval) -> IntervalLength:
 
 
 def _parsed(text: str) -> IntervalLength:
-    """Numbers with units, and times of day; a last number without a unit is in seconds."""
+    """Parse numbers with units, and times of day; a last number without a unit is in seconds."""
     span, place = IntervalLength(), 0
     seen: set[object] = set()
     text = text.rstrip()
@@ -131,7 +131,7 @@ def _parsed(text: str) -> IntervalLength:
 
 
 def _scaled(number: Decimal, months: int, days: int, micros: Decimal) -> IntervalLength:
-    """A fraction is carried to the next smaller unit: a month has 30 days, a day 24 hours."""
+    """Carry a fraction to the next smaller unit: a month has 30 days, a day 24 hours."""
     whole_months, part_months = _split(number * months)
     whole_days, part_days = _split(number * days)
     if months:  # a fraction of a month gives whole days only
@@ -153,7 +153,7 @@ def _clock(text: str) -> IntervalLength:
 
 
 def _standard(text: str, first: str, last: str) -> IntervalLength:
-    """``'1-2' YEAR TO MONTH``, ``'1 02:03:04' DAY TO SECOND``."""
+    """Parse ``'1-2' YEAR TO MONTH``, ``'1 02:03:04' DAY TO SECOND``."""
     if first not in _FIELDS or last not in _FIELDS:
         raise ValueError(text)
     units = _FIELDS[_FIELDS.index(first) : _FIELDS.index(last) + 1]

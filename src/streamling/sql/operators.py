@@ -41,13 +41,13 @@ def rewrite_operator(node: exp.Expr) -> exp.Expr | None:
 
 
 def _shift(node: exp.Binary) -> exp.Expr:
-    """Shifts 64 bits by the last six bits of the count, whatever the types."""
+    """Shift 64 bits by the last six bits of the count, whatever the types."""
     name = "shiftleft" if isinstance(node, exp.BitwiseLeftShift) else "shiftright"
     return fill(f"{name}(CAST({{0}} AS BIGINT), CAST({{1}} & 63 AS INT))", [node.this, node.expression], pa.int64())
 
 
 def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
-    """A date stays a date: only whole days of an interval count; Spark returns a timestamp. A time of day wraps at
+    """Keep a date as a date: only whole days of an interval count; Spark returns a timestamp. A time of day wraps at
     midnight; Spark fails."""
     span = node.expression.meta["span"]
     sign = "+" if isinstance(node, exp.Add) else "-"
@@ -60,7 +60,7 @@ def _date_and_interval(node: exp.Binary) -> exp.Expr | None:
 
 
 def _subscript(node: exp.Bracket) -> exp.Expr | None:
-    """``x[i]``: lists start at 1 (at -1 from the end), a missing element is NULL; ``s['f']`` is a field."""
+    """Translate ``x[i]``: lists start at 1 (at -1 from the end), a missing element is NULL; ``s['f']`` is a field."""
     if len(node.expressions) != 1:
         raise UnsupportedSql("there is more than one subscript", "write x[1][2]")
     container, [index] = type_of(node.this), node.expressions
@@ -112,7 +112,8 @@ def _like(node: exp.Binary, escape: str) -> None:
 
 
 def _same_case(text: exp.Expr) -> exp.Expr:
-    """Spark's ILIKE compares the lower case, which has two letters for İ and depends on the end of the word for Σ."""
+    """Return text in one case. Spark's ILIKE compares the lower case, which has two letters for İ and depends on the
+    end of the word for Σ."""
     written = literal_text(text)
     if written is not None:
         return exp.Literal.string(written.translate(str.maketrans(*_SAME_CASE)))
@@ -123,7 +124,8 @@ def _same_case(text: exp.Expr) -> exp.Expr:
 
 
 def _like_pattern(pattern: exp.Expr, escape: str) -> exp.Expr:
-    """An escape before an ordinary character is ignored, at the end it is literal. Spark fails there."""
+    """Translate a pattern: an escape before an ordinary character is ignored, at the end it is literal. Spark fails
+    there."""
     if len(escape) != 1:
         return pattern
     mark = re.escape(escape)

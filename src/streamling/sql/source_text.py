@@ -33,7 +33,8 @@ class SourceText:
     tokens: Sequence[Token]
 
     def span(self, node: exp.Expr) -> TextSpan | None:
-        """From the first to the last part of ``node`` with a known location; that of the parent if there is none."""
+        """Return the text from the first to the last part of ``node`` with a known location; that of the parent if
+        there is none."""
         return _own_span(node) or (self.span(node.parent) if node.parent else None)
 
     def clause(self, node: exp.Expr, *keywords: TokenType) -> TextSpan | None:
@@ -78,7 +79,7 @@ class SourceText:
         return value
 
     def _case(self, inside: TextSpan) -> TextSpan:
-        """From ``CASE`` to its ``END``, which have no location in the tree."""
+        """Return the text from ``CASE`` to its ``END``, which have no location in the tree."""
         start = next(
             (t.start for t in reversed(self.tokens) if t.token_type is TokenType.CASE and t.start < inside.start), None
         )

@@ -71,7 +71,7 @@ _NAMES: dict[type[exp.Expr], str] = {
 
 
 def check_syntax(node: exp.Expr) -> None:
-    """Raises `UnsupportedSql` for a node, or a part of one, that is not listed."""
+    """Raise `UnsupportedSql` for a node, or a part of one, that is not listed."""
     parts = _PARTS.get(type(node))
     if parts is None:
         name = _NAMES.get(type(node)) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__).upper()
@@ -100,14 +100,14 @@ def _text(node: exp.Expr) -> exp.Expr:
 
 
 def _joined(node: exp.Expr) -> exp.Expr:
-    """``'a' 'b'``: adjacent texts are concatenated."""
+    """Concatenate adjacent texts: ``'a' 'b'``."""
     if not all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
         raise UnsupportedSql("there is no operator between two values", "join them with ||")
     return exp.Literal.string("".join(part.name for part in node.expressions))
 
 
 def _named_struct(node: exp.Expr) -> exp.Expr:
-    """``{'a': 1}``"""
+    """Translate ``{'a': 1}``."""
     parts: list[exp.Expr] = []
     for part in node.expressions:
         if not isinstance(part, exp.PropertyEQ) or not isinstance(part.this, exp.Identifier):

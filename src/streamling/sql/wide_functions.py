@@ -136,7 +136,7 @@ def _known(name: str, args: list[exp.Expr], node: exp.Anonymous, numbers: WideNu
 
 
 def _struct(args: list[exp.Expr]) -> exp.Expr:
-    """Unnamed members are c0, c1, …, as without wide numbers."""
+    """Name unnamed members c0, c1, …, as without wide numbers."""
     names = [arg.alias if isinstance(arg, exp.Alias) else f"c{number}" for number, arg in enumerate(args)]
     values = [arg.unalias() for arg in args]
     types = [type_of(value) for value in values]

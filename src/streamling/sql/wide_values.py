@@ -66,7 +66,8 @@ def constant(node: exp.Expr) -> str | None:
 
 
 def size(node: exp.Expr) -> tuple[int, int] | None:
-    """Maximum digits before and after the point of a number; None for texts and for types that only Spark knows."""
+    """Return the maximum digits before and after the point of a number; None for texts and for types that only Spark
+    knows."""
     type_, text = type_of(node), constant(node)
     if text is not None:
         return _digits(text)
@@ -191,7 +192,7 @@ def _kernel(node: exp.Expr, found: pa.DataType | None, type_: pa.DataType) -> st
 
 
 def _of_bytes(sql: str, kept: Layout, on_overflow: str) -> str:
-    """From big-endian bytes."""
+    """Convert from big-endian bytes."""
     if kept.low == 0:
         return f"IF(length({sql}) > {kept.width}, {on_overflow}, lpad({sql}, {kept.width}, X'00'))"
     return from_twos_complement(sql, kept, on_overflow)

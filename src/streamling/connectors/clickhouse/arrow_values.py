@@ -36,7 +36,8 @@ def _convert(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
 
 def _check_text(array: pa.Array) -> None:
-    """The server sends text without looking at it; a column of type String may hold any bytes."""
+    """Raise if text is not valid UTF-8. The server sends text without looking at it; a column of type String may hold
+    any bytes."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid:

@@ -151,7 +151,8 @@ class ClickHouseClient:
     def _response(
         self, body: str | bytes | memoryview, options: Mapping[str, str], headers: Mapping[str, str]
     ) -> Iterator[HTTPResponse]:
-        """The response to one request, whose status is 200. The connection is kept only if it was read to its end."""
+        """Provide the response to one request, whose status is 200. The connection is kept only if it was read to its
+        end."""
         query = urlencode({"database": self.server.database, **options})
         target = f"{self.server.path}?{query}"
         data = body.encode() if isinstance(body, str) else body
@@ -269,7 +270,8 @@ class _Body(io.RawIOBase):
 
 
 def _named(parameters: Parameters | None) -> dict[str, str]:
-    """The server reads the values of parameters as a field of a tab-separated file."""
+    """Return parameters by their names in the request, escaped: the server reads their values as a field of a
+    tab-separated file."""
     return {f"param_{name}": value.translate(_ESCAPES) for name, value in (parameters or {}).items()}
 
 

@@ -62,7 +62,8 @@ class ExecutorPageReader:
             reader.close()
 
     def _tables(self, reader: PageReader, size: PageSize, page: Page) -> Iterator[pa.Table]:
-        """A page is complete before any of its rows are passed on: a request that fails is repeated."""
+        """Yield the rows of a page. A page is complete before any of its rows are passed on: a request that fails is
+        repeated."""
         try:
             table = reader.fetch(page)
         except QueryTooLarge:

@@ -131,7 +131,7 @@ def _float_text(type_: ClickHouseType) -> Callable[[str], KeyValue]:
 
 
 def _float_sql(type_: ClickHouseType) -> Callable[[Any], str]:
-    """ClickHouse's parser may round a number differently, so its bits are written."""
+    """Return SQL with the bits of a number: ClickHouse's parser may round its digits differently."""
     size, number, bits = _FLOATS[type_.name]
 
     def sql(value: str) -> str:

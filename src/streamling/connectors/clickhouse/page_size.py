@@ -34,12 +34,12 @@ class PageSize:
         return self._rows > 1
 
     def shrink(self, rows: int) -> None:
-        """A query for this many rows was too large."""
+        """Make pages smaller: a query for this many rows was too large."""
         self._rows = max(1, min(rows, self._rows) // 2)
 
     def grow(self, rows: int, size: int) -> None:
-        """A page with this many rows and bytes has been read; the next ones may have twice as many rows. Call it in the
-        order of the pages: a page that was read ahead says nothing about one that was too large."""
+        """Make pages up to twice as large after one with this many rows and bytes has been read. Call it in the order
+        of the pages: a page that was read ahead says nothing about one that was too large."""
         fitting = TARGET_BYTES * rows // max(1, size)
         if rows:
             self._rows = max(1, min(self._most, fitting, max(self._rows, 2 * rows)))

@@ -87,7 +87,7 @@ class ReadAhead:
         return reader
 
     def _retry(self, work: Callable[[], T]) -> T:
-        """Without a limit, also for new connections: the server has responded before."""
+        """Retry without a limit, also for new connections: the server has responded before."""
         return call_with_retries(
             work, stopping=self._interrupt, log=self._context.log, report=self._context.report_retry
         )

@@ -120,7 +120,7 @@ def _low_cardinality(type_: ClickHouseType) -> tuple[pa.DataType, ClickHouseType
 
 
 def _simple_aggregate(type_: ClickHouseType) -> tuple[pa.DataType, ClickHouseType]:
-    """``SimpleAggregateFunction(max, T)`` holds a value of T."""
+    """Return the type T of the values of ``SimpleAggregateFunction(max, T)``."""
     return read_type(type_.types[-1])
 
 

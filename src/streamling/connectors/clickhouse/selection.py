@@ -92,7 +92,7 @@ def _aligned(table: TableInfo, field: pa.Field) -> SelectedColumn:
 
 
 def type_mismatch(table: TableInfo, field: pa.Field) -> StreamlingError:
-    """The server cannot convert a column to the type of ``field``."""
+    """Return the error that the server cannot convert a column to the type of ``field``."""
     return StreamlingError.user(
         f"the column '{field.name}' has type {table.columns[field.name]} in the table {table.name}, which cannot be"
         f" converted to {field.type}, its type in the unbounded source",
@@ -150,7 +150,8 @@ def _nested(name: str, *fields: pa.Field) -> ClickHouseType | None:
 
 
 def _cast(sql: str, type_: ClickHouseType, sent: ClickHouseType) -> str:
-    """SQL of a column that is sent as another type. An integer that does not fit is an error; CAST would wrap it."""
+    """Return SQL of a column that is sent as another type. An integer that does not fit is an error; CAST would wrap
+    it."""
     if type_ == sent:
         return sql
     if integer_range(type_.bare) is not None and integer_range(sent.bare) is not None:

@@ -202,7 +202,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
         acknowledge(self._log.marker(epoch, ahead))
 
     def _give_up(self) -> None:
-        """The rest of a block has not arrived: its first rows are inserted again, so that the marker can go on."""
+        """Insert the first rows of a block again whose rest has not arrived, so that the marker can go on."""
         with self._lock:
             if not self._pending.is_set:
                 return

@@ -19,7 +19,8 @@ class KeyColumn:
     type: KeyType
 
     def is_after(self, value: KeyValue, operator: str = ">") -> str:
-        """SQL: the column comes after ``value``. Like all conditions here, it may be NULL instead of false."""
+        """Return SQL for: the column comes after ``value``. Like all conditions here, it may be NULL instead of
+        false."""
         if value is None:
             return "false"
         conditions = []
@@ -32,13 +33,13 @@ class KeyColumn:
         return _any(conditions)
 
     def is_from(self, value: KeyValue) -> str:
-        """SQL: the column is ``value`` or comes after it."""
+        """Return SQL for: the column is ``value`` or comes after it."""
         if value is None or self.type.is_nan(value):
             return _any([self.equals(value), self.is_after(value)])
         return self.is_after(value, ">=")
 
     def is_before(self, value: KeyValue) -> str:
-        """SQL: the column comes before ``value``."""
+        """Return SQL for: the column comes before ``value``."""
         if value is None:
             return f"{self.sql} IS NOT NULL"
         return f"NOT isNaN({self.sql})" if self.type.is_nan(value) else f"{self.sql} < {self.type.sql(value)}"
@@ -49,7 +50,7 @@ class KeyColumn:
         return f"isNaN({self.sql})" if self.type.is_nan(value) else f"{self.sql} = {self.type.sql(value)}"
 
     def read_sql(self) -> str:
-        """SQL of the value as text."""
+        """Return SQL of the value as text."""
         return self.type.read_sql.format(self.sql)
 
 
@@ -90,7 +91,7 @@ class SortKey:
         return cut
 
     def _integer(self, value: Any) -> int:
-        """The Rust implementation may have stored text."""
+        """Return a stored integer, which the Rust implementation may have stored as text."""
         try:
             if not isinstance(value, bool | float):
                 return int(value)
@@ -105,11 +106,11 @@ class Cut:
     values: tuple[KeyValue, ...] = ()
 
     def rows_after(self, key: SortKey) -> str:
-        """SQL: the row comes after the cut."""
+        """Return SQL for: the row comes after the cut."""
         return "true"
 
     def rows_before(self, key: SortKey) -> str:
-        """SQL: the row comes before the cut."""
+        """Return SQL for: the row comes before the cut."""
         return "false"
 
 
@@ -160,7 +161,7 @@ class After(Cut):
 
 
 def between(start: Cut, end: Cut | None, key: SortKey) -> str:
-    """SQL: the row comes after ``start`` and before ``end``."""
+    """Return SQL for: the row comes after ``start`` and before ``end``."""
     return _all([start.rows_after(key), "true" if end is None else end.rows_before(key)])
 
 

@@ -162,7 +162,7 @@ class TableReader:
         return SourceBatch(fetched.result, self._position(fetched.page.end))
 
     def _next_frame(self, ahead: ReadAhead) -> SourceBatch | None:
-        """Pages that the executors read, each with one task; as many as are planned by now."""
+        """Return the pages that the executors read, each with one task; as many as are planned by now."""
         most = _COLLECTED_PAGES if self._context.collected else _EXECUTOR_PAGES
         end = time.monotonic() + _PATIENCE
         pages: list[Page] = []

@@ -79,7 +79,7 @@ class FileErrorTranslator:
         return None
 
     def _read_again(self, one: StagedFile) -> None:
-        """If Spark does not name the file, Arrow may fail at the same one."""
+        """Read a file with Arrow, which may fail at the one that Spark does not name."""
         if self.format == "parquet" and self.storage.is_on_disk:
             with open(one.path, "rb") as stream:
                 for _ in parquet_tables(stream, one.origin, self.schema, 1 << 16):

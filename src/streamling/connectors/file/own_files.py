@@ -46,7 +46,7 @@ class OwnFiles:
 
     @classmethod
     def of(cls, config: AppConfig, env: Mapping[str, str]) -> OwnFiles:
-        """Every path among the settings is one of them, also of settings that are added later."""
+        """Return every path among the settings, also of settings that are added later."""
         settings = list(_paths(config))
         folders = [path for path in settings if os.path.isdir(path) and path != config.cache_dir]
         named = [*settings, default_key_file(env).parent]

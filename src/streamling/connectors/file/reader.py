@@ -223,8 +223,8 @@ class FileReader:
     # ── a cluster ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _on_cluster(self, files: Sequence[File]) -> tuple[pa.Table | SparkRead, list[File]]:
-        """Executors have access to the files, but not to this process's folder. They read them with Arrow if Spark
-        cannot."""
+        """Read files on executors. They have access to the files, but not to this process's folder. They read them with
+        Arrow if Spark cannot."""
         in_place = self._in_place(files)
         headers, missing = ([], []) if self._format == "json" else self._read_headers(files, in_place)
         self._current = in_place

@@ -49,7 +49,7 @@ def lines_before(stream: IO[bytes], path: str, format: str, offset: int) -> int:
 
 
 def _rows(stream: IO[bytes], path: str, is_csv: bool, offset: int, size: int) -> Iterator[Split]:
-    """Offsets count bytes of the decompressed content."""
+    """Yield whole rows; offsets count bytes of the decompressed content."""
     content = stream.read(max(size, _STEP))
     header = content[: header_end(content)] if is_csv else b""
     start = max(offset, len(header))

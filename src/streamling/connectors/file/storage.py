@@ -178,7 +178,7 @@ class LocalStorage:
         )
 
     def open(self, path: str) -> IO[bytes]:
-        """A link may lead to another file than when it was listed: the open file is checked."""
+        """Open a file and check it: a link may lead to another one than when it was listed."""
         real = self.real_path(path)
         with ExitStack() as unchecked:
             stream = unchecked.enter_context(open(real, "rb"))

@@ -353,7 +353,7 @@ class TimeSequence(TimeGenerator):
 
 
 def _spell_out(value: object) -> object:
-    """``name`` means ``{generator: name}``."""
+    """Turn ``name`` into ``{generator: name}``."""
     return {"generator": value} if isinstance(value, str) else value
 
 

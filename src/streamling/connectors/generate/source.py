@@ -107,7 +107,8 @@ class GenerateSource(Source[GenerateSourceOptions]):
         return SourceBatch(batch, {self.context.state_key: self._next})
 
     def caught_up(self) -> bool:
-        """There is no backlog: rows do not exist before they are generated. Those with an end are a data set."""
+        """Return whether the source has no end. Without one there is no backlog: rows do not exist before they are
+        generated. Those with an end are a data set."""
         return self.options.count is None
 
     def progress(self) -> Progress | None:

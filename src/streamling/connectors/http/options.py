@@ -102,7 +102,7 @@ def _describe_invalid(what: str) -> Iterator[None]:
 
 
 def _not_configured(secret: str, missing: list[str]) -> StreamlingError:
-    """``missing``: `header`, `value`, or both."""
+    """Return the error for a secret without ``missing``: `header`, `value`, or both."""
     settings = [f"http_secret_{part}.{secret_key(secret)}" for part in missing]
     variables = [f"STREAMLING__{setting.upper().replace('.', '__')}" for setting in settings]
     verb = "is" if len(missing) == 1 else "are"

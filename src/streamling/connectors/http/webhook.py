@@ -104,7 +104,7 @@ class WebhookSink(Sink[WebhookSinkOptions]):
         self._endpoint.close()
 
     def _answered(self, rows: pa.RecordBatch, call: Future[list[bytes | ErrorResponse | None]]) -> None:
-        """Called on the client's thread, before the call is no longer in flight."""
+        """Handle a response on the client's thread, before the call is no longer in flight."""
         if call.cancelled() or call.exception() is not None:
             return  # raised by the next call of this node's thread
         (response,) = call.result()

@@ -176,7 +176,8 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
         return step if step.position is position else replace(step, position=self._position(phases, step.position))
 
     def _after_handoff(self, position: Position) -> SourceBatch | Wait | End:
-        """The topic is read as soon as its offsets are stored: instances that share a state find them there."""
+        """End this phase, so that the topic is read as soon as its offsets are stored: instances that share a state
+        find them there."""
         if not self._is_stored:
             if not self._is_requested:
                 self._is_requested = True

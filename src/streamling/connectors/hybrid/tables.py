@@ -75,8 +75,8 @@ class BoundedTables:
         return self._readers[phase].restore()
 
     def _adopt_shared_cursor(self, key: str) -> None:
-        """The position of an implementation in which all phases share one key is that of the current phase: ours is
-        removed when the first phase is complete."""
+        """Take the position of an implementation in which all phases share one key as that of the current phase: ours
+        is removed when the first phase is complete."""
         state, shared = self._context.state, self.cursor_keys[0]
         value = state.get(shared)
         if value is not None and state.get(key) is None:

@@ -111,7 +111,7 @@ class KafkaAdmin:
         return self.translate_errors(topic, call)
 
     def find(self, topic: str) -> TopicInfo | None:
-        """Like `describe`, but return None if the topic does not exist."""
+        """Return what `describe` does, or None if the topic does not exist."""
         try:
             return self.describe(topic)
         except _UnknownTopicError:
@@ -243,7 +243,7 @@ class KafkaAdmin:
         self._admin.close(self._jvm.java.time.Duration.ZERO)
 
     def _offsets(self, topic: str, partitions: Iterable[int], time: int, *, committed: bool = False) -> dict[int, int]:
-        """``time`` in milliseconds, or one of Kafka's two special times."""
+        """Return the offsets at ``time``, in milliseconds, or one of Kafka's two special times."""
         numbers = " ".join(map(str, partitions))
         if not numbers:
             return {}
@@ -290,7 +290,8 @@ class KafkaAdmin:
         return StreamlingError.transient(text) if is_retriable else StreamlingError(text)
 
     def _network_hint(self) -> str:
-        """The client does not say that it has refused the address of a broker (`DefaultHostResolver`)."""
+        """Return what to add to an error: the client does not say that it has refused the address of a broker
+        (`DefaultHostResolver`)."""
         if self._jvm.java.lang.System.getProperty("streamling.network.denied") is None:
             return ""
         return " (network.deny_private is on: addresses that brokers name must be public, or in network.allow)"

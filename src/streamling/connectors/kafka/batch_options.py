@@ -39,8 +39,8 @@ class BatchSize:
 
     @classmethod
     def of(cls, context: NodeContext[KafkaSourceOptions], cores: int) -> BatchSize:
-        """A large batch of one partition is split into consecutive ranges, one per core: the results of the tasks are
-        combined in task order, which preserves the order of the partition."""
+        """Return the size of batches. A large batch of one partition is split into consecutive ranges, one per core:
+        the results of the tasks are combined in task order, which preserves the order of the partition."""
         options, config = context.options, context.config
         rows = (
             options.batch_size

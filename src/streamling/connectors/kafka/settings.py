@@ -66,7 +66,8 @@ def _sasl(config: KafkaSettings, section: str) -> dict[str, str]:
 
 
 def _ssl(config: KafkaSettings, section: str) -> dict[str, str]:
-    """Certificates are passed as text: executors on other machines do not have the files."""
+    """Return the settings for TLS. Certificates are passed as text: executors on other machines do not have the
+    files."""
     settings = {}
     if config.ssl_ca_location is not None:
         settings["ssl.truststore.type"] = "PEM"

@@ -76,7 +76,7 @@ class OperatorContract:
         assert not harness.position, "a position was stored although nothing ran"
 
     def test_errors_keep_their_flags_and_name_the_node(self) -> None:
-        """The retriable and user-facing flags of a plugin's error reach the user."""
+        """Check that the retriable and user-facing flags of a plugin's error reach the user."""
         for mark in ("mark_retriable", "mark_user_facing"):
             harness = self.harness()
             marked = getattr(StreamlingError("failed on purpose"), mark)()
@@ -97,12 +97,12 @@ class OperatorContract:
         harness.finish(self.input_batches())
 
     def check_names_node(self, error: StreamlingError) -> None:
-        """An error must name its node and show the cause."""
+        """Check that an error names its node and shows the cause."""
         assert f"'{NAME}'" in str(error), f"the error does not name the node: {error}"
         assert any("on purpose" in part for part in (str(error), *error.causes())), "the cause is lost"
 
     def check_lifecycle(self, harness: PipelineHarness, *, runs: int = 1) -> None:
-        """Each instance was opened first and closed last, exactly once."""
+        """Check that each instance was opened first and closed last, exactly once."""
         lives = [[call.method for call in calls] for calls in harness.call_log.instances()]
         assert len(lives) >= runs, f"{runs} runs made only {len(lives)} instances"
         for life in lives:

@@ -137,7 +137,7 @@ class PipelineHarness:
         self.run.stop("stopped by the test")
 
     def stop_and_wait(self) -> None:
-        """`stop`, and return when no further batch will be read."""
+        """Call `stop` and return when no further batch will be read."""
         run = self.run
         assert run is not None
         self.stop()

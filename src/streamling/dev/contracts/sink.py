@@ -102,7 +102,7 @@ class SinkContract(OperatorContract):
             assert call.arguments[0].num_rows, "an empty batch was written"
 
     def test_every_row_is_counted_once(self) -> None:
-        """As delivered, deduplicated or skipped (`NodeContext.count_delivered`)."""
+        """Count each row once as delivered, deduplicated or skipped (`NodeContext.count_delivered`)."""
         harness = self.harness()
         harness.finish(self.input_batches())
         assert harness.run is not None
@@ -175,7 +175,7 @@ class SinkContract(OperatorContract):
         assert epochs == sorted(epochs)
 
     def test_it_also_runs_on_executors(self) -> None:
-        """Only for sinks that declare that they can be distributed."""
+        """Run on executors; only for sinks that declare that they can be distributed."""
         if getattr(self.operator, "distributable", False):
             batches = [batch for batch in self.input_batches() if batch.num_rows]
             (count,) = run_on_executor(self.harness(), self.operator, batches)
@@ -194,7 +194,7 @@ class SinkContract(OperatorContract):
         return with_operation([row for batch in self.input_batches()[:batches] for row in batch.to_pylist()])
 
     def _check_durable(self, batches: int, *, exactly: bool = False) -> None:
-        """The rows of the first ``batches`` of the source must be durable now."""
+        """Check that the rows of the first ``batches`` of the source are durable now."""
         durable = self.durable()
         if durable is None:
             return

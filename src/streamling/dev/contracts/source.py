@@ -71,7 +71,7 @@ class SourceContract(OperatorContract):
             assert not strangers, f"keys {strangers} may clash with another node: start them with the node's name"
 
     def test_the_same_position_leads_to_the_same_rows(self) -> None:
-        """From every position of the source, through the state backend, on a new instance."""
+        """Read again from every position of the source, through the state backend, on a new instance."""
         rows = self._rows()
         start = 0
         for position, batch in self._read_through({}, len(rows)):

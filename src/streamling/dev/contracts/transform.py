@@ -37,7 +37,7 @@ class TransformContract(OperatorContract):
         raise NotImplementedError("implement `expected`: the rows that the transform returns for `input`")
 
     def input_batches(self) -> list[pa.RecordBatch]:
-        """`input` in batches of three, with empty ones in between."""
+        """Return `input` in batches of three, with empty ones in between."""
         return _cut(self.input(), 3)
 
     # ── tests ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -50,7 +50,7 @@ class TransformContract(OperatorContract):
         self.check_lifecycle(harness)
 
     def test_the_result_does_not_depend_on_batch_boundaries(self) -> None:
-        """After a crash the same rows are replayed in different batches."""
+        """Compare results of different batches: after a crash the same rows are replayed in different batches."""
         for rows in (1, 7, 1000):
             harness = self.harness()
             harness.finish(self.input_batches(), batch_size=rows)
@@ -136,7 +136,7 @@ class TransformContract(OperatorContract):
             assert len({call.thread for call in calls}) == 1
 
     def test_it_also_runs_on_executors(self) -> None:
-        """Class and options are sent to another process, where the transform must return the same rows."""
+        """Send class and options to another process, where the transform must return the same rows."""
         harness = self.harness()
         batches = [batch for batch in self.input_batches() if batch.num_rows]
         made = run_on_executor(harness, self.operator, batches)
@@ -148,7 +148,8 @@ class TransformContract(OperatorContract):
         return with_operation(self.expected())
 
     def _all_pass(self, out: int, input_batches: Sequence[pa.RecordBatch]) -> bool:
-        """A transform that drops rows lets more batches through before its sink is behind."""
+        """Return whether all rows pass. A transform that drops rows lets more batches through before its sink is
+        behind."""
         return bool(out >= sum(batch.num_rows for batch in input_batches))
 
 

@@ -67,7 +67,8 @@ def compare_rows(expectation: Expectation, table: pa.Table) -> list[str]:
 
 
 def _with_kind(row: Row, exact: bool) -> Row:
-    """A row without a kind is expected to be an insert; of a subset, the kind is ignored like any other column."""
+    """Add the expected kind. A row without a kind is expected to be an insert; of a subset, the kind is ignored like
+    any other column."""
     return {**row, OP_COLUMN: row.get(OP_COLUMN, "i")} if exact else row
 
 
@@ -91,7 +92,7 @@ def _without_kind(row: Row) -> Row:
 
 
 def _counts(name: str, actual: Row) -> bool:
-    """Rows of a sink may come without a kind."""
+    """Return whether a column is compared; rows of a sink may come without a kind."""
     return name != OP_COLUMN or OP_COLUMN in actual
 
 

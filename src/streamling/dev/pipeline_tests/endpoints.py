@@ -131,4 +131,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Requests are not logged."""
+        """Log nothing."""

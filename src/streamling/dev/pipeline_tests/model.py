@@ -16,7 +16,7 @@ _ROWS_REMEDY = "write one row per line: - {id: 1, name: Ann}"
 
 
 def _rows_alone(value: object) -> object:
-    """A list of rows may be written without a mapping around it."""
+    """Accept a list of rows, which may be written without a mapping around it."""
     return {"rows": value} if isinstance(value, list) else value
 
 

@@ -101,7 +101,7 @@ def _normalized(value: Any, field: pa.Field) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """Fractions as `Decimal`, which is what JSON is parsed to."""
+    """Return fractions as `Decimal`, which is what JSON is parsed to."""
     match value:
         case float() if value == value and abs(value) != float("inf"):
             return Decimal(repr(value))

@@ -14,7 +14,8 @@ _OPERATORS = ("and", "or", "not")
 
 
 def parse_selection(expression: str) -> Matches:
-    """Whether a name matches: each word is a part of the name, in any case. Raises a user error."""
+    """Return a function for whether a name matches: each word is a part of the name, in any case. Raise a user error if
+    the text is invalid."""
     tokens = _tokens(expression)
     parser = _Parser(tokens)
     matches = parser.any_of()

@@ -58,7 +58,7 @@ class CaseSource(Source[Any]):
         return SourceBatch(self._filtered(rows), {self.context.state_key: number + 1})
 
     def _valid(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """With a dead-letter sink, rows whose values do not fit the columns are rejected, like invalid messages."""
+        """Reject rows whose values do not fit the columns if there is a dead-letter sink, like invalid messages."""
         if self.context.rejected_rows is None:
             return rows
         valid = []
@@ -114,7 +114,7 @@ class CaseSource(Source[Any]):
         return inferred_schema(rows)
 
     def _filtered(self, rows: pa.RecordBatch) -> pa.RecordBatch | SparkRead:
-        """A Kafka source filters rows itself."""
+        """Return the rows that the filter of a Kafka source keeps."""
         row_filter = self.options.row_filter if isinstance(self.options, KafkaSourceOptions) else None
         if row_filter is None:
             return rows

@@ -16,7 +16,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_./+]((:?[A-Za-z0-9_./+@-]| (?! ))*[A-Za-z0-9_./
 
 
 def write_row(row: Row) -> str:
-    """``{id: 1, name: Ann}``; an insert needs no kind."""
+    """Return a row as ``{id: 1, name: Ann}``; an insert needs no kind."""
     shown = {name: value for name, value in row.items() if (name, value) != (OP_COLUMN, "i")}
     return write_value(shown)
 

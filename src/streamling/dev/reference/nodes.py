@@ -85,7 +85,7 @@ def _schema(registry: Registry, kind: str, id: str) -> Field:
 
 
 def _rank(name: str, required: list[str]) -> tuple[bool, bool, int]:
-    """Required fields first, fields common to all nodes last."""
+    """Rank required fields first, fields common to all nodes last."""
     return name not in required, name in _SHARED, _SHARED.index(name) if name in _SHARED else 0
 
 

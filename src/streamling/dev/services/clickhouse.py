@@ -48,7 +48,7 @@ class LocalClickHouse(LocalService):
         }
 
     def _prepare(self) -> None:
-        """Nothing to do: the engine creates its folder."""
+        """Do nothing: the engine creates its folder."""
 
     def _command(self) -> list[str]:
         data = str(self.folder / "data")

@@ -35,7 +35,7 @@ class LocalRegistry(LocalService):
         return {f"STREAMLING__KAFKA_{side}__SCHEMA_REGISTRY_URL": self.url for side in ("SOURCE", "SINK")}
 
     def _prepare(self) -> None:
-        """Nothing to do: the database is created on the first start."""
+        """Do nothing: the database is created on the first start."""
 
     def _command(self) -> list[str]:
         [program] = self._packages.folder("registry").glob("*-runner.jar")

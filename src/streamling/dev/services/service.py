@@ -218,7 +218,7 @@ class LocalService(ABC):
     # ── the record ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _port(self, name: str) -> int:
-        """Valid after the first start."""
+        """Return a port; valid after the first start."""
         return self._wanted[name] or int(self._read_record().get("ports", {}).get(name, 0))
 
     def _choose_ports(self) -> dict[str, int]:

@@ -93,7 +93,7 @@ class LocalServices:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """One process at a time: two that start the same service would fight for its files."""
+        """Let one process at a time enter: two that start the same service would fight for its files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / ".gitignore").write_text("*\n", encoding="utf-8")
         with (self.folder / "lock").open("w") as lock:

@@ -207,7 +207,7 @@ def _queued(producer: Any, topic: str, message: Message, failed: Any) -> bool:
 
 
 def _quiet(brokers: str, client: Client) -> dict[str, Any]:
-    """Errors are raised as exceptions; librdkafka would also print them."""
+    """Return settings of a client that prints no errors: they are raised as exceptions, too."""
     return {"bootstrap.servers": brokers, "log_level": 0, **client}
 
 

@@ -36,7 +36,8 @@ class FakeKafka:
 
 @contextmanager
 def fake_kafka(topic: str, schema: Any, values: Sequence[bytes]) -> Iterator[FakeKafka]:
-    """A broker with ``topic``, whose messages are ``values`` in Avro encoding, and a registry with ``schema``."""
+    """Provide a broker with ``topic``, whose messages are ``values`` in Avro encoding, and a registry with
+    ``schema``."""
     messages = [b"\0" + _SCHEMA_ID.to_bytes(4, "big") + value for value in values]
     with (
         _serving(lambda port: _Broker((_HOST, port), _broker_of(topic, messages))) as broker,

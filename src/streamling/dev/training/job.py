@@ -121,7 +121,7 @@ def _rows() -> list[dict[str, object]]:
 
 
 def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
-    """A complete run of the real engine."""
+    """Run a pipeline with the real engine."""
     from streamling.pipeline.config import AppConfig
 
     files = folder / format
@@ -198,7 +198,7 @@ def _avro(session: SparkSession) -> None:
 
 
 def _kafka(session: SparkSession) -> None:
-    """The real source on a fake Kafka. A failure here only makes starts slower."""
+    """Run the real source on a fake Kafka. A failure here only makes starts slower."""
     from streamling.connectors.kafka.config import KafkaSourceSettings
     from streamling.dev.training.fake_kafka import fake_kafka
     from streamling.pipeline.config import AppConfig
@@ -275,7 +275,8 @@ def _train(runtime: SparkDriver) -> None:
 
 
 def _stop(runtime: SparkDriver) -> None:
-    """Writing the archive takes a third of the time and reports nothing: advance the bar slowly meanwhile."""
+    """Stop Spark, which writes the archive. That takes a third of the time and reports nothing: advance the bar
+    slowly."""
     ended = threading.Thread(target=runtime.stop)
     ended.start()
     since = time.monotonic()

@@ -47,8 +47,8 @@ class MarkerTarget(Protocol):
     """A flow, as the checkpoint thread sees it."""
 
     def request_marker(self, epoch: int) -> None:
-        """At the next batch boundary, send a marker of ``epoch`` to all lanes, then call `Checkpointer.marked`. Must
-        not block. A newer request replaces one that has not been handled yet. A flow that has ended reports its last
+        """Send a marker of ``epoch`` to all lanes at the next batch boundary, then call `Checkpointer.marked`. Must not
+        block. A newer request replaces one that has not been handled yet. A flow that has ended reports its last
         position."""
 
 

@@ -280,7 +280,7 @@ class Coordinator:
         return [Warn(f"{failed}, retrying in {delay:g} s: {event.error}")]
 
     def _leave_out(self, epoch: _Epoch, error: FencedError, now: float) -> list[Action]:
-        """Another instance continues with some of the keys from what is stored: our positions there are void."""
+        """Leave out keys with which another instance continues from what is stored: our positions there are void."""
         entries = epoch.entries or {}
         void = entries.keys() & error.keys
         self._stored.update((key, entries[key]) for key in void)  # not retried

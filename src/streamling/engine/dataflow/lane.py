@@ -36,7 +36,7 @@ class Work(Protocol):
     """What a lane does with its batches and markers. All methods are called on the lane's thread."""
 
     def open(self, wake: Callable[[], None]) -> None:
-        """``wake`` may be called from any thread and causes a call of `proceed`."""
+        """Open the operator. ``wake`` may be called from any thread and causes a call of `proceed`."""
 
     def process(self, batch: pa.RecordBatch) -> None: ...
 
@@ -44,7 +44,7 @@ class Work(Protocol):
         """Pass on what has become ready in the meantime; called after each item of the queue."""
 
     def alignment_started(self, epoch: int) -> None:
-        """Called when the first of several feeders has sent its marker of ``epoch``."""
+        """React when the first of several feeders has sent its marker of ``epoch``."""
 
     def mark(self, epoch: int) -> None:
         """Flush, pass on and acknowledge ``epoch``, of which everything has been processed."""

@@ -68,7 +68,7 @@ class OrderedResults:
         yield from self.ready()
 
     def _answered(self, pending: _Pending, call: Future[Any]) -> None:
-        """Called on the thread that received the response."""
+        """Take a result, on the thread that received the response."""
         at_head = bool(self._pending) and self._pending[0] is pending
         if (at_head and pending.complete) or (not call.cancelled() and call.exception() is not None):
             self._wake()

@@ -61,8 +61,8 @@ def find_delays(source: StreamedSource[Any], node: Node, evaluator: DriverEvalua
 
 
 def _delays(node: SegmentNode, columns: pa.Schema | None, job_of: Callable[[SqlNode], NeedsJob]) -> Iterator[Delay]:
-    """For rows that ``node`` emits as Arrow data, with these ``columns`` (None: the planned ones); ``job_of`` says why
-    an SQL node cannot take them otherwise."""
+    """Return the delays for rows that ``node`` emits as Arrow data, with these ``columns`` (None: the planned ones);
+    ``job_of`` says why an SQL node cannot take them otherwise."""
     for side in node.side_outputs:
         yield Delay.by_job(side.node, NeedsJob("Spark selects the values of a dynamic table"))
     for consumer in node.consumers:

@@ -71,7 +71,7 @@ class Rows:
         return self._frame
 
     def with_frame(self, frame: DataFrame) -> Rows:
-        """Other rows that are computed from these."""
+        """Return other rows that are computed from these."""
         return Rows(self.session, frame=frame, lineage=self.lineage, producer=self.producer, on_elapsed=self.on_elapsed)
 
     def numbered(self) -> DataFrame:
@@ -114,7 +114,7 @@ class Rows:
         return self._batches is not None
 
     def job(self, action: Callable[[], T], node: Node | None = None, doing: str = "") -> T:
-        """`run` an action that computes the rows."""
+        """Call `run` with an action that computes the rows."""
         began = time.monotonic()
         result = self.run(action, node, doing)
         if self.on_elapsed is not None:

@@ -74,8 +74,8 @@ def _listed(feed: TableFeed) -> str:
 
 
 def awaited_tables(pipeline: Pipeline, tables: Collection[str]) -> dict[str, dict[str, frozenset[str]]]:
-    """For each source those of ``tables`` that its rows query, with the sources that fill them. A source does not wait
-    for itself, nor for one that waits for it."""
+    """Return for each source those of ``tables`` that its rows query, with the sources that fill them. A source does
+    not wait for itself, nor for one that waits for it."""
     origins = _origins(pipeline)
     queried: dict[str, dict[str, frozenset[str]]] = {}
     for node in pipeline:

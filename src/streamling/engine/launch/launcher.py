@@ -196,7 +196,7 @@ class Launcher:
         timings: Timings | None = None,
         check_workers: bool = True,
     ) -> None:
-        """Everything between `run` and `PipelineRun.start`: the checks that need no Spark, which the JVM can use to
+        """Do everything between `run` and `PipelineRun.start`: the checks that need no Spark, which the JVM can use to
         start, then those of Spark. The executors of a cluster are checked in the meantime."""
         timings = timings or Timings()
         with timings.phase("ask the sources, check the SQL"):
@@ -225,8 +225,8 @@ class Launcher:
 
     @contextmanager
     def state(self, pipeline: Pipeline, *, in_memory: bool = False) -> Iterator[StateBackend]:
-        """The state of ``pipeline``, which no other process may write in the meantime; with ``in_memory`` an empty one
-        that is not kept."""
+        """Provide the state of ``pipeline``, which no other process may write in the meantime; with ``in_memory`` an
+        empty one that is not kept."""
         if in_memory or self.is_preview:
             yield MemoryState()
             return

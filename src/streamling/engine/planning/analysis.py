@@ -215,7 +215,7 @@ class NodeInputs:
 
 
 def empty_frame(session: SparkSession, schema: pa.Schema) -> DataFrame:
-    """No rows of ``schema``, as a local relation: two calls into the JVM, no job."""
+    """Return a frame without rows of ``schema``, as a local relation: two calls into the JVM, no job."""
     from pyspark.sql import DataFrame
 
     from streamling.types.spark import to_spark_schema

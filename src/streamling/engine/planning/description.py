@@ -176,7 +176,7 @@ def shown_options(node: Node) -> Any:
 
 
 def _masked(value: Any) -> Any:
-    """Typed secrets are already masked; plugins may have secrets in plain fields."""
+    """Mask secrets. Typed ones are already masked; plugins may have secrets in plain fields."""
     match value:
         case dict():
             covered = mask_map(value)
@@ -202,7 +202,7 @@ def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
 
 
 def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[SegmentDescription, ...]:
-    """Adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
+    """Group adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
     kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     groups: list[set[str]] = []
     for node in pipeline:

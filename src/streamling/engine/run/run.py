@@ -266,7 +266,7 @@ class PipelineRun:
         return self._checkpoints.checkpoint(timeout)
 
     def count_in_spark(self) -> None:
-        """From now on, count rows that never leave Spark, too. Streams restart at their positions, with counters in
+        """Count rows that never leave Spark, too, from now on. Streams restart at their positions, with counters in
         their plans."""
         if not self._counting.active:
             self._counting.active = True
@@ -321,7 +321,7 @@ class PipelineRun:
         return not any(self._termination.is_running(flow) for flow in flows)
 
     def status(self) -> RunStatus:
-        """May be called from any thread at any time."""
+        """Return the status. May be called from any thread at any time."""
         return current_status(self.pipeline, self.graph, self._checkpointer, self.progress())
 
     @property

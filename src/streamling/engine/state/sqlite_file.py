@@ -42,13 +42,14 @@ class SqliteFile:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for one query."""
+        """Provide the connection, for one query."""
         with self._lock:
             yield self._opened()
 
     @contextmanager
     def transaction(self, version: int) -> Iterator[sqlite3.Connection]:
-        """A transaction that is durable when the block has ended. Raises if the file is not that of ``version``."""
+        """Run the block in a transaction, which is durable when it has ended. Raise if the file is not that of
+        ``version``."""
         with self._lock:
             self._check(version)
             connection = self._opened()

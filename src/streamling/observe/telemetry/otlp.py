@@ -26,7 +26,7 @@ _SERVICE: Final = "opentelemetry.proto.collector.metrics.v1.MetricsService"
 
 @contextmanager
 def create_push(metrics: MetricStore, config: AppConfig, endpoint: Collector) -> Iterator[Push]:
-    """A function that pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
+    """Provide a function that pushes all of ``metrics`` to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_metrics
     with ExitStack() as resources:
         with packages_needed("metrics"):

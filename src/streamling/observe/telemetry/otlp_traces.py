@@ -46,7 +46,7 @@ PutBack = Callable[[Sequence[Span]], None]
 def create_trace_push(
     take: Take, put_back: PutBack, config: AppConfig, endpoint: Collector
 ) -> Iterator[Callable[[float], None]]:
-    """A function that pushes all spans to ``endpoint``. Imports packages that only this needs."""
+    """Provide a function that pushes all spans to ``endpoint``. Imports packages that only this needs."""
     settings = config.part(TelemetryConfig).open_telemetry_traces
     with ExitStack() as resources:
         with packages_needed("traces"):

@@ -50,7 +50,8 @@ class Service(Generic[AnswerT]):
 def transport(
     endpoint: Collector, protocol: str, service: Service[AnswerT], network: NetworkPolicy
 ) -> Iterator[Send[AnswerT]]:
-    """The sender for ``endpoint`` and one of the protocols of the configuration; it connects as ``network`` allows."""
+    """Provide the sender for ``endpoint`` and one of the protocols of the configuration; it connects as ``network``
+    allows."""
     if protocol == "grpc":
         with _grpc(endpoint, service, network) as send:
             yield send

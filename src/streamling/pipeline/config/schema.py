@@ -90,7 +90,7 @@ def fields(model: type[Section]) -> dict[str, FieldInfo]:
 
 
 def aliases(model: type[Section]) -> dict[str, str]:
-    """Other accepted names → the name."""
+    """Return other accepted names → the name."""
     return {
         str(other): str(choices.choices[0])
         for info in model.model_fields.values()

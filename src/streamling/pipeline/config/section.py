@@ -11,13 +11,13 @@ from streamling.pipeline.config import values
 
 
 def no_effect(why: str) -> dict[str, Any]:
-    """Marks a setting that is accepted for compatibility with the Rust implementation: a value other than the default
+    """Mark a setting that is accepted for compatibility with the Rust implementation: a value other than the default
     logs a warning."""
     return {"no_effect": why}
 
 
 def unset_means(shown: str) -> dict[str, Any]:
-    """Documents what applies until a setting is set, if that is not its default; a default is also the limit for the
+    """Document what applies until a setting is set, if that is not its default; a default is also the limit for the
     pipelines of a server."""
     return {"shown_default": shown}
 

@@ -157,7 +157,8 @@ class StoredSecrets(Mapping[str, SecretStr]):
 
 
 def default_key_file(env: Mapping[str, str]) -> Path:
-    """In the user's configuration folder, apart from the store: a copy of the store alone reveals nothing."""
+    """Return the path in the user's configuration folder, apart from the store: a copy of the store alone reveals
+    nothing."""
     home = Path(env.get("HOME") or Path.home())
     return Path(env.get("XDG_CONFIG_HOME") or home / ".config") / "streamling" / "secrets.key"
 

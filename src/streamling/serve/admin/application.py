@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 
 def create_application(run: ObservedRun, config: AppConfig, logs: LogBook, preview: Preview | None = None) -> ASGIApp:
-    """Probes, metrics, and the routes of the pipeline under `/admin`; with ``preview`` also one that starts it."""
+    """Create an application with probes, metrics, and the routes of the pipeline under `/admin`; with ``preview`` also
+    one that starts it."""
 
     async def healthz(request: Request) -> Response:
         return JSONResponse({"status": "ok"})

@@ -89,8 +89,8 @@ class Guard:
         await self._inner(scope, _replayed(body, receive), _with_headers(send))
 
     def _check_origin(self, headers: Mapping[str, str]) -> None:
-        """A browser sends the name that it has resolved: a foreign one means that a page tries to reach this server
-        through a name of its own (DNS rebinding)."""
+        """Reject foreign names of this server. A browser sends the name that it has resolved: a foreign one means that
+        a page tries to reach this server through a name of its own (DNS rebinding)."""
         host = headers.get("host", "")
         if self._hosts is not None and _host_name(host) not in self._hosts:
             raise Rejected(

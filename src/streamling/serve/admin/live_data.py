@@ -76,7 +76,7 @@ def live_data(pipeline: ObservedPipeline, parameters: Mapping[str, str]) -> Asyn
 
 
 async def _events(pipeline: ObservedPipeline, request: LiveDataRequest) -> AsyncIterator[str]:
-    """If the columns of a node change, the filter may no longer fit them: that ends the events."""
+    """Yield rows as events, until the filter no longer fits the columns of a node because they have changed."""
     try:
         async for text in _rows(pipeline, request):
             yield text

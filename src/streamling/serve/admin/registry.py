@@ -26,7 +26,7 @@ class RunningPipeline:
 
 @contextmanager
 def registered(cache_dir: Path, *, url: str, file: str, application_id: str) -> Iterator[None]:
-    """The run of this process can be found while the block runs."""
+    """Let the run of this process be found while the block runs."""
     folder, run = cache_dir / _FOLDER, RunningPipeline(os.getpid(), url, os.path.abspath(file), application_id)
     entry = folder / f"{run.pid}-{url.rpartition(':')[2]}.json"
     with suppress(OSError):

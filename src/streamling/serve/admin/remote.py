@@ -30,7 +30,7 @@ class RemoteAdmin:
 
     @asynccontextmanager
     async def get(self, target: str) -> AsyncIterator[RemoteResponse]:
-        """The response to a request for ``target``, a path with its query; raises if the process has ended."""
+        """Provide the response to a request for ``target``, a path with its query; raise if the process has ended."""
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         except OSError:

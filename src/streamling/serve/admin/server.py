@@ -69,7 +69,7 @@ class AdminServer:
         self._thread.start()
 
     def first_rows(self) -> None:
-        """The first rows have arrived at a sink."""
+        """Start the server: the first rows have arrived at a sink."""
         if not self._bounded:
             self._first_rows.set()
 
@@ -170,8 +170,8 @@ def _observed(run: PipelineRun, session: SparkSession, config: AppConfig) -> Obs
 def admin_server(
     run: PipelineRun, session: SparkSession, config: AppConfig, previews: Callable[[], Preview] | None = None
 ) -> Iterator[AdminServer]:
-    """The server of ``run`` while the block runs, unless the configuration turns it off. ``previews`` returns what
-    starts a preview of the pipeline's file; it is called when the server has started."""
+    """Provide the server of ``run`` while the block runs, unless the configuration turns it off. ``previews`` returns
+    what starts a preview of the pipeline's file; it is called when the server has started."""
     logs = LogBook()
     logging.getLogger("streamling").addHandler(logs)
     observe = partial(_observed, run, session, config)

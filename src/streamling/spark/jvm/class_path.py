@@ -38,8 +38,8 @@ _MANIFEST = "META-INF/MANIFEST.MF"
 
 
 def class_path(conf: Mapping[str, str], package_jars: Iterable[Path] = ()) -> tuple[Path, ...]:
-    """The user's jars come first, so that they take precedence; ours replace a class of Kafka's client
-    (`DefaultHostResolver`)."""
+    """Return the class path. The user's jars come first, so that they take precedence; ours replace a class of Kafka's
+    client (`DefaultHostResolver`)."""
     if not OWN_JAR.is_file():
         raise StreamlingError("streamling's Java classes are missing", remedy="reinstall streamling with pip")
     hive = conf.get("spark.sql.catalogImplementation") == "hive"
@@ -94,7 +94,7 @@ def _strip(jar: Path, copy: Path) -> None:
 
 
 def _without_digests(name: str, content: bytes) -> bytes:
-    """The manifest's first section describes the jar, the others hold a digest per file."""
+    """Return a manifest with only its first section, which describes the jar; the others hold a digest per file."""
     return re.split(rb"(?<=\n)\r?\n", content)[0] + b"\r\n" if name == _MANIFEST else content
 
 

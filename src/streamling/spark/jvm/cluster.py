@@ -24,7 +24,7 @@ _NOT_TAKEN = ("stopped SparkContext", "stopped while waiting for backend")
 
 
 def executor_settings(conf: Mapping[str, str], jars: Iterable[Path]) -> dict[str, str]:
-    """Spark settings that send ``jars`` to executors and start their JVMs like ours; the user's options are
+    """Return the Spark settings that send ``jars`` to executors and start their JVMs like ours; the user's options are
     included."""
     theirs = conf.get("spark.executor.extraJavaOptions", "")
     limits = avro_limits(heap_mb(conf, "spark.executor.memory", _EXECUTOR_MB))

@@ -145,7 +145,7 @@ class SparkDriver:
 
     @contextmanager
     def translate_failures(self) -> Iterator[None]:
-        """If the JVM has ended unexpectedly, raise the reason: its last output explains more than the calls that failed
+        """Raise the reason if the JVM has ended unexpectedly: its last output explains more than the calls that failed
         because of it."""
         try:
             yield
@@ -329,7 +329,7 @@ def _accumulators(context: Any) -> Any:
 
 
 def _silence_loggers() -> None:
-    """PySpark and Py4J log traces of errors that they also raise."""
+    """Silence PySpark and Py4J, which log traces of errors that they also raise."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -338,7 +338,7 @@ def _silence_loggers() -> None:
 
 
 def _not_from_py4j(record: LogRecord) -> bool:
-    """Py4J uses the root logger for broken connections."""
+    """Return whether a record is not from Py4J, which uses the root logger for broken connections."""
     return "py4j" not in record.pathname
 
 

@@ -41,7 +41,7 @@ def trusted_certificates() -> list[bytes]:
 
 
 def _keystore(certificates: list[bytes]) -> bytes:
-    """Java's JKS format: a header, the entries, and a keyed SHA-1 over both."""
+    """Return a keystore in Java's JKS format: a header, the entries, and a keyed SHA-1 over both."""
     body = struct.pack("!III", 0xFEEDFEED, 2, len(certificates))
     for number, certificate in enumerate(certificates):
         body += struct.pack("!I", _TRUSTED) + _text(f"ca{number}") + struct.pack("!q", 0)

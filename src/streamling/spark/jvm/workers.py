@@ -121,7 +121,7 @@ def _probe(packages: Iterable[str]) -> Callable[[Iterable[int]], Iterable[str]]:
 
 
 def versions() -> dict[str, str]:
-    """Versions that must be the same on the driver and the workers."""
+    """Return the versions that must be the same on the driver and the workers."""
     import pyspark
 
     from streamling import __version__

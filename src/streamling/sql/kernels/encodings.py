@@ -61,7 +61,8 @@ def _converted(number: str, source: str, target: str) -> str | None:
 
 
 def _is_plain(number: str, base: int) -> bool:
-    """Python's int() also accepts spaces, 0x, underscores and digits of other scripts."""
+    """Return whether a text is a sign and digits: Python's int() also accepts spaces, 0x, underscores and digits of
+    other scripts."""
     digits = number[1:] if number[:1] in ("+", "-") else number
     return bool(digits) and all(char in _DIGITS[:base] for char in digits.lower())
 

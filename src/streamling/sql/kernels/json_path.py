@@ -12,17 +12,17 @@ from streamling.sql.kernels.rows import mapped
 
 
 def value(texts: pa.Array, paths: pa.Array) -> pa.Array:
-    """Scalars as text."""
+    """Return scalars as text."""
     return mapped(_scalar, pa.string(), texts, paths)
 
 
 def query(texts: pa.Array, paths: pa.Array, wrappers: pa.Array) -> pa.Array:
-    """Objects and arrays as JSON; others only if they are wrapped."""
+    """Return objects and arrays as JSON; others only if they are wrapped."""
     return mapped(_wrapped, pa.string(), texts, paths, wrappers)
 
 
 def exists(texts: pa.Array, paths: pa.Array) -> pa.Array:
-    """NULL for invalid JSON."""
+    """Return whether the path exists; NULL for invalid JSON."""
     return mapped(_exists, pa.bool_(), texts, paths)
 
 

@@ -14,7 +14,7 @@ _ORDER = {"least": "<=", "greatest": ">="}
 
 
 def _widened(name: str, first: int = 0) -> Rewrite:
-    """The result has the common type of the arguments (from ``first`` on); literals beside decimals are exact."""
+    """Give the result the common type of the arguments (from ``first`` on); literals beside decimals are exact."""
 
     def rewrite(args: Args) -> exp.Expr:
         chosen = as_results(args[first:]) if name.startswith("nvl") else as_compared(args[first:], numbers=True)
@@ -42,7 +42,7 @@ def _extreme(name: str, args: Args) -> exp.Expr | None:
 
 
 def _nullif(args: Args) -> exp.Expr:
-    """With the common type of both."""
+    """Translate ``nullif``, with the common type of both arguments."""
     values = as_compared(args, numbers=True)
     if type_of(values[0]) == type_of(values[1]):
         return fill("nullif({0}, {1})", values, type_of(values[0]))

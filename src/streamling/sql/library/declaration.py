@@ -115,12 +115,12 @@ class Function:
 
 
 def like(place: int) -> TypeRule:
-    """The result has the type of an argument."""
+    """Give the result the type of an argument."""
     return lambda args: type_of(args[place]) if place < len(args) else None
 
 
 def element_of(place: int) -> TypeRule:
-    """The result has the type of the elements of an argument."""
+    """Give the result the type of the elements of an argument."""
 
     def rule(args: Args) -> pa.DataType | None:
         type_ = type_of(args[place])
@@ -135,8 +135,8 @@ _SMALL = (pa.int8(), pa.int16(), pa.int32())
 
 
 def _adapted(kind: str, arg: exp.Expr) -> exp.Expr:
-    """Most of Spark's counts are INT, all of DataFusion's are 64-bit: larger ones become the largest INT. Elsewhere a
-    bare integer is a 64-bit one."""
+    """Convert an argument to the integers of the function. Most of Spark's are INT, all of DataFusion's are 64-bit:
+    larger ones become the largest INT. Elsewhere a bare integer is a 64-bit one."""
     if kind not in ("int", "place"):
         return widen(arg)
     plain = arg.this if isinstance(arg, exp.Neg) else arg

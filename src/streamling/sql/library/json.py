@@ -85,7 +85,7 @@ def _word(arg: exp.Expr, allowed: tuple[str, ...], what: str) -> exp.Expr:
 
 
 def _path(arg: exp.Expr) -> exp.Expr:
-    """A literal path is checked now."""
+    """Check a literal path now."""
     from streamling.sql.kernels.json_path import steps
 
     written = literal_text(arg)

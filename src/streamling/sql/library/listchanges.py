@@ -33,7 +33,7 @@ def _appended(args: Args) -> pa.DataType | None:
 
 
 def _concat(args: Args) -> exp.Expr:
-    """Ignores NULLs; NULL if all arguments are NULL."""
+    """Ignore NULLs; NULL if all arguments are NULL."""
     known = " AND ".join(f"{{{place}}} IS NULL" for place in range(len(args)))
     parts = ", ".join(f"coalesce({{{place}}}, array())" for place in range(len(args)))
     return fill(f"if({known}, NULL, concat({parts}))", args)
@@ -54,7 +54,7 @@ def _sort(args: Args) -> exp.Expr:
 
 
 def _changed(limit: str, instead: str) -> str:
-    """The first ``limit`` elements that are equal to the second argument are removed or changed."""
+    """Remove or change the first ``limit`` elements that are equal to the second argument."""
     return (
         f"aggregate({{0}}, named_struct('n', 0L, 'kept', {_NONE}), (__s, __e) -> if(__e <=> {{1}} AND __s.n < {limit},"
         f" named_struct('n', __s.n + 1, 'kept', {instead}),"

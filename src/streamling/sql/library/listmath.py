@@ -15,7 +15,7 @@ _NORM_1 = _NORM.replace("{0}", "{1}")
 
 
 def _folded(start: str, step: str) -> str:
-    """Computes with doubles, like DataFusion."""
+    """Compute with doubles, like DataFusion."""
     return f"if({_KNOWN}, aggregate({_SOME}, {start}, (__s, __e) -> __s {step} CAST(__e AS DOUBLE)), NULL)"
 
 

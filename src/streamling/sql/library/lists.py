@@ -85,7 +85,7 @@ def _length(args: Args) -> exp.Expr:
 
 
 def _flatten(args: Args) -> exp.Expr:
-    """Flattens all depths; a flat list is unchanged."""
+    """Flatten all depths; a flat list is unchanged."""
     depth, template = _dimensions(type_of(args[0])), "{0}"
     for _ in range(1, depth or 2):
         template = f"flatten(filter({template}, __e -> __e IS NOT NULL))"
@@ -112,7 +112,7 @@ def _zip(args: Args) -> exp.Expr:
 
 
 def _pieces(args: Args) -> exp.Expr:
-    """A NULL separator returns the characters, an empty one the whole text."""
+    """Split a text. A NULL separator returns the characters, an empty one the whole text."""
     if isinstance(args[1], exp.Null):
         pieces = "if({0} = '', array(), split({0}, ''))"
     else:

@@ -17,7 +17,7 @@ def _is_map(arg: exp.Expr) -> bool:
 
 
 def _struct(args: Args) -> exp.Expr:
-    """Unnamed fields are c0, c1, …; ``struct(x AS a)`` names its own."""
+    """Name unnamed fields c0, c1, …; ``struct(x AS a)`` names its own."""
     named = [
         part
         for number, arg in enumerate(args)
@@ -34,8 +34,8 @@ def _named_struct(args: Args) -> exp.Expr:
 
 
 def _nullable(value: exp.Expr) -> exp.Expr:
-    """If a struct is NULL, so are its fields: Arrow rejects this for non-nullable fields. The optimizer removes the
-    condition."""
+    """Make fields nullable, because they are NULL if their struct is: Arrow rejects this for non-nullable fields. The
+    optimizer removes the condition."""
     return fill("if(true, {0}, NULL)", [value], type_of(value))
 
 
@@ -69,7 +69,7 @@ def _typeof(args: Args) -> exp.Expr:
 
 
 def _map(args: Args) -> exp.Expr | None:
-    """``map(keys, values)`` over two lists is DataFusion's; Spark's takes keys and values alternately."""
+    """Translate ``map(keys, values)`` over two lists is DataFusion's; Spark's takes keys and values alternately."""
     lists = len(args) == 2 and all(pa.types.is_list(type_of(arg) or pa.null()) for arg in args)
     return call("map_from_arrays", *args) if lists else call("map", *args)
 
@@ -90,7 +90,7 @@ def _entries(args: Args) -> pa.DataType | None:
 
 
 def _extract(args: Args) -> exp.Expr | None:
-    """``element_at(list, position)`` is Spark's."""
+    """Translate ``element_at``; with a list and a position it is Spark's."""
     if not _is_map(args[0]) and type_of(args[0]) is not None:
         return None
     return fill("array(try_element_at({0}, {1}))", args)

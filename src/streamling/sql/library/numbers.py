@@ -43,7 +43,7 @@ def _is_decimal(arg: exp.Expr) -> bool:
 
 
 def _floating(template: str, operands: int = 1) -> Callable[[Args], exp.Expr]:
-    """The result is a DOUBLE, or a FLOAT if the first ``operands`` arguments all are."""
+    """Return a DOUBLE, or a FLOAT if the first ``operands`` arguments all are."""
 
     def rewrite(args: Args) -> exp.Expr:
         if all(type_of(arg) == pa.float32() for arg in args[:operands]):
@@ -61,7 +61,7 @@ def _as_before(template: str, args: Args) -> exp.Expr:
 
 
 def _whole(function: str) -> Rewrite:
-    """Doubles stay doubles, even beyond 64 bits; integers become doubles, as in `trunc`."""
+    """Keep doubles as doubles, even beyond 64 bits; integers become doubles, as in `trunc`."""
 
     def rewrite(args: Args) -> exp.Expr:
         if _is_integer(args[0]):
@@ -86,7 +86,7 @@ def _check_places(name: str, args: Args) -> None:
 
 
 def _round(args: Args) -> exp.Expr:
-    """Rounds by scaling, like DataFusion: 2.675 is a little less than it looks."""
+    """Round by scaling, like DataFusion: 2.675 is a little less than it looks."""
     if _is_integer(args[0]) and len(args) == 1:
         return fill("({0})", args, type_of(args[0]))
     if _is_integer(args[0]):
@@ -103,7 +103,7 @@ _CUT = f"if({_WHOLE}, {{0}}, sign({{0}}) * floor(abs({{0}})))"
 
 
 def _trunc(args: Args) -> exp.Expr | None:
-    """For numbers; ``trunc(date, 'MM')`` is Spark's."""
+    """Truncate numbers; ``trunc(date, 'MM')`` is Spark's."""
     if len(args) == 2 and isinstance(args[1], exp.Literal) and args[1].is_string:
         return None
     if _is_decimal(args[0]):
@@ -119,7 +119,7 @@ def _trunc(args: Args) -> exp.Expr | None:
 
 
 def _power(args: Args) -> exp.Expr:
-    """1 to any power is 1, even to infinity; Java returns NaN."""
+    """Translate ``power``: 1 to any power is 1, even to infinity; Java returns NaN."""
     return fill("if({0} = 1 AND {1} IS NOT NULL, 1D, pow({0}, {1}))", args, _DOUBLE)
 
 
@@ -136,7 +136,7 @@ def _negated(args: Args) -> exp.Expr:
 
 
 def _logarithm(function: str, value: str = "{0}") -> str:
-    """Also for 0 and negative numbers, where Spark returns NULL."""
+    """Return a logarithm also for 0 and negative numbers, where Spark returns NULL."""
     return _LOG.replace("{log}", function).replace("{0}", value)
 
 

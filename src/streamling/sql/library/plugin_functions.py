@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def declared(functions: Mapping[str, type[SqlFunction]]) -> Mapping[str, Function]:
-    """By name, for the compiler."""
+    """Return the functions by name, for the compiler."""
     return {name: _declared(name, function) for name, function in functions.items()}
 
 

@@ -20,7 +20,7 @@ def _null(type_: str) -> exp.Expr:
 
 
 def _guarded(type_: str, rewrite: Callable[[Args], exp.Expr]) -> Rewrite:
-    """NULL for an invalid pattern."""
+    """Return NULL for an invalid pattern."""
     return lambda args: _null(type_) if invalid(args) else rewrite(args)
 
 

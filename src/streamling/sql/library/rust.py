@@ -35,7 +35,7 @@ def _filter(template: str) -> Rewrite:
 
 
 def _zip(args: Args) -> exp.Expr:
-    """Lists of different lengths are an error in the data."""
+    """Zip lists; different lengths are an error in the data."""
     if len(args) > 4:
         raise UnsupportedSql("_gs_zip_arrays() takes 2 to 4 lists", "or use arrays_zip(list, …)")
     fields = ", ".join(

@@ -42,7 +42,8 @@ def _counted(spark: str, *templates: str) -> Rewrite:
 
 
 def _concat(args: Args) -> exp.Expr:
-    """DataFusion's ``concat`` ignores NULLs; Spark's is NULL as soon as one argument is. Both concatenate lists."""
+    """Concatenate like DataFusion, whose ``concat`` ignores NULLs; Spark's is NULL as soon as one argument is. Both
+    concatenate lists."""
     types = [type_of(arg) or pa.null() for arg in args]
     if any(pa.types.is_list(type_) for type_ in types):
         return fill("concat({*})", args)
@@ -52,7 +53,7 @@ def _concat(args: Args) -> exp.Expr:
 
 
 def _as_texts(args: Args) -> Args:
-    """Binary is read as UTF-8 text; Spark's text functions would use its bytes."""
+    """Read binary as UTF-8 text; Spark's text functions would use its bytes."""
     return [as_text(arg) if is_binary(type_of(arg)) else arg for arg in args]
 
 

@@ -140,6 +140,6 @@ def spark_format(text: str) -> str | None:
 
 
 def _quoted(literal: str) -> str:
-    """Letters and brackets are literal only inside quotes."""
+    """Return a literal for a format: letters and brackets are literal only inside quotes."""
     plain = not any(char.isalpha() or char in "'[]{}#" for char in literal)
     return literal if plain else "'" + literal.replace("'", "''") + "'"

@@ -96,12 +96,12 @@ def _is(arg: exp.Expr, *tests: object) -> bool:
 
 
 def _moment(arg: exp.Expr) -> exp.Expr:
-    """Text is read as a time without a zone."""
+    """Read text as a time without a zone."""
     return from_text(arg, "TIMESTAMP_NTZ", _NTZ) or arg
 
 
 def _date_trunc(args: Args) -> exp.Expr | None:
-    """A time without a zone stays one; Spark's result would be in UTC."""
+    """Keep a time without a zone as one; Spark's result would be in UTC."""
     args = [args[0], _moment(args[1])]
     if not _is(args[1], pa.types.is_date) and type_of(args[1]) != _NTZ:
         return fill("date_trunc({0}, {1})", args, TIMESTAMP_UTC if type_of(args[1]) == TIMESTAMP_UTC else None)
@@ -120,7 +120,7 @@ def _format(arg: exp.Expr) -> exp.Expr:
 
 
 def _to_char(args: Args) -> exp.Expr | None:
-    """Times with a format; numbers are left to Spark's own ``to_char``."""
+    """Format times; numbers are left to Spark's own ``to_char``."""
     if not _is(args[0], pa.types.is_temporal):
         return None if type_of(args[0]) is not None else call("date_format", args[0], _format(args[1]))
     if _is(args[0], pa.types.is_time):
@@ -130,7 +130,7 @@ def _to_char(args: Args) -> exp.Expr | None:
 
 
 def _first_of(function: str, args: Args) -> exp.Expr:
-    """Parses text with the first format that matches."""
+    """Parse text with the first format that matches."""
     tries = [call(f"try_{function}", args[0], _format(form)) for form in args[1:-1]]
     return (
         call("coalesce", *tries, call(function, args[0], _format(args[-1])))
@@ -140,7 +140,7 @@ def _first_of(function: str, args: Args) -> exp.Expr:
 
 
 def _to_date(args: Args) -> exp.Expr:
-    """Numbers are days."""
+    """Translate ``to_date``: numbers are days."""
     if is_number(args[0]):
         return day_from_number("to_date", args[0])
     if len(args) > 1:
@@ -157,8 +157,8 @@ def _to_time(args: Args) -> exp.Expr:
 
 
 def _to_timestamp(name: str, unit: Unit | None = None, step: int = 1) -> Rewrite:
-    """Numbers are whole units since 1970, or seconds with a fraction. Text is parsed. Times are
-    truncated (towards 1970) to ``step`` microseconds. The result has no zone."""
+    """Translate ``to_timestamp``: numbers are whole units since 1970, or seconds with a fraction. Text is parsed. Times
+    are truncated (towards 1970) to ``step`` microseconds. The result has no zone."""
 
     def rewrite(args: Args) -> exp.Expr:
         if is_number(args[0]):

@@ -46,7 +46,7 @@ def call(kernel: Kernel, *arguments: str, types: Iterable[pa.DataType]) -> str:
 
 
 def checked(value: str, layout: Layout, instead: str) -> str:
-    """The result of a kernel; ``instead`` if it failed."""
+    """Return the result of a kernel; ``instead`` if it failed."""
     return f"IF(length({value}) <> {layout.width}, {instead}, {value})"
 
 
@@ -56,13 +56,14 @@ def failure(value: str) -> str:
 
 
 def failed(why: str, layout: Layout) -> str:
-    """The result of a kernel that fails because of ``why`` (SQL)."""
+    """Return the result of a kernel that fails because of ``why`` (SQL)."""
     text = f"concat('{FAILED.decode()}', {why})"
     return f"CAST(rpad({text}, {2 * layout.width + 64}, ' ') AS BINARY)"  # never as long as a number
 
 
 def _before(args: Args) -> exp.Expr:
-    """`streamling.sql.wide_functions` has rewritten the call: errors at run time name the location in the text."""
+    """Raise: `streamling.sql.wide_functions` has rewritten the call: errors at run time name the location in the
+    text."""
     raise AssertionError("calls with wide numbers are rewritten before functions are looked up")
 
 

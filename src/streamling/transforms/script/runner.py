@@ -111,7 +111,8 @@ class Runner:
 
     @contextmanager
     def _loaded_sandbox(self) -> Iterator[tuple[Sandbox, Value]]:
-        """A sandbox and the program in it, as `Program.start` leaves them. It is kept unless the batch fails."""
+        """Provide a sandbox and the program in it, as `Program.start` leaves them. It is kept unless the batch
+        fails."""
         if self._kept is not None and not self._kept[0].restore():
             self.close()
         kept, self._kept = self._kept, None

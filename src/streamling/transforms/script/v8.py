@@ -72,7 +72,7 @@ class V8Sandbox:
             return bytes(result[0]), result[1]
 
     def save(self) -> None:
-        """Nothing to do: isolates cannot be restored."""
+        """Do nothing: isolates cannot be restored."""
 
     def restore(self) -> bool:
         return False
@@ -102,7 +102,7 @@ class V8Sandbox:
 
 
 def _positive(seconds: float) -> float:
-    """mini-racer treats 0 as no limit."""
+    """Return a limit above 0, which mini-racer treats as no limit."""
     return max(seconds, 0.001)
 
 

@@ -47,7 +47,7 @@ class LookupResults:
     def of(
         cls, spark: SparkSession, remaining: Collection[str], tables: Mapping[str, LookupTable[Any]]
     ) -> LookupResults:
-        """``remaining`` are the names of tables in SQL."""
+        """Create the results; ``remaining`` are the names of tables in SQL."""
         found = {name: _named(tables, name) for name in remaining}
         return cls(found, {name: table.lookup_expression(spark) for name, table in found.items()})
 
@@ -147,7 +147,7 @@ def _truth(byte: Column) -> Column:
 
 
 def _is_remaining(byte: Column) -> Column:
-    """An empty text, which is returned beyond the last byte, is less than any byte."""
+    """Return whether bytes remain: an empty text, which is returned beyond the last one, is less than any byte."""
     return (byte >= _byte(_FALSE)) & (byte < _byte(_NOT_LOOKED_UP))
 
 

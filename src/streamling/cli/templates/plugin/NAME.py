@@ -42,7 +42,7 @@ class Numbers(Source[NumbersOptions]):
         return pa.schema([("id", pa.int64())])
 
     def read(self, position: Position) -> SourceBatch | End:
-        """The rows after ``position``; the same position must always return the same rows."""
+        """Return the rows after ``position``; the same position must always return the same rows."""
         at = int(position.get(self.context.name, 0))
         stop = min(at + self.options.rows_per_read, self.options.count)
         if at == stop:
@@ -65,7 +65,7 @@ class Times(Transform[TimesOptions]):
     Options = TimesOptions
 
     def output_schema(self) -> pa.Schema:
-        """Called before any rows arrive: the best place to report an error in the options."""
+        """Return the columns. Called before any rows arrive: the best place to report an error in the options."""
         schema = self.context.input_schema
         if self.options.column not in schema.names:
             raise StreamlingError.user(
@@ -97,7 +97,7 @@ class Lines(Sink[LinesOptions]):
         self._file.writelines(f"{json.dumps(row, default=str)}\n" for row in batch.to_pylist())
 
     def flush(self) -> None:
-        """When this returns, everything written before must survive a crash."""
+        """Make everything written before survive a crash."""
         self._file.flush()
         os.fsync(self._file.fileno())
 

@@ -43,7 +43,7 @@ class TestLines(SinkContract):
         return {"file": str(self._file)}
 
     def durable(self):
-        """The rows that survive a crash, read independently of the sink."""
+        """Return the rows that survive a crash, read independently of the sink."""
         return [json.loads(line) for line in self._file.read_text().splitlines()] if self._file.exists() else []
 
 

@@ -129,7 +129,8 @@ def _map_encoder(logical: pa.DataType, target: ClickHouseType, calendar: Calenda
 
 
 def _tuple_encoder(logical: pa.DataType, target: ClickHouseType, calendar: Calendar) -> Encode | None:
-    """Elements are found by name if all have names that are fields, otherwise by position."""
+    """Return the encoder of a tuple. Elements are found by name if all have names that are fields, otherwise by
+    position."""
     if not pa.types.is_struct(logical) or logical.num_fields != len(target.types):
         return None
     names = [element.name for element in target.arguments if isinstance(element, Named)]

@@ -63,7 +63,8 @@ def _is_bytes(logical: pa.DataType) -> bool:
 
 
 def _string_encoder(logical: pa.DataType) -> Encode:
-    """Any value has a text: numbers have all their digits, nested values are JSON."""
+    """Return the encoder of a String column. Any value has a text: numbers have all their digits, nested values are
+    JSON."""
     layout = layout_of(logical)
     if layout is not None:
         return lambda column: to_texts(column, layout) if pa.types.is_binary(column.type) else column.cast(pa.string())
@@ -87,7 +88,7 @@ def _any_text(column: pa.Array) -> pa.Array:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Older servers do not read views."""
+    """Convert views, which older servers do not read."""
     if pa.types.is_string_view(column.type):
         return column.cast(pa.large_string())
     return column.cast(pa.large_binary()) if pa.types.is_binary_view(column.type) else column

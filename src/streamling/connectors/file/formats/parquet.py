@@ -218,6 +218,6 @@ def _plain(kind: pa.DataType) -> pa.DataType:
 
 
 def _part(kind: pa.DataType) -> pa.DataType:
-    """Nested types have no metadata that could hold the logical type."""
+    """Return the type of a member of a nested type. Nested types have no metadata that could hold the logical type."""
     plain = _plain(kind)
     return plain if contains_wide(plain) or pa.types.is_null(plain) else physical_type(plain)

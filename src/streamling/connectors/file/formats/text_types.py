@@ -70,7 +70,7 @@ def type_of_texts(values: pa.Array | pa.ChunkedArray) -> pa.DataType:
 
 
 def type_of_text(text: str) -> pa.DataType:
-    """`type_of_texts` for one value."""
+    """Return `type_of_texts` of one value."""
     return next((kind for kind in _COMPILED if fits(text, kind)), STRING)
 
 

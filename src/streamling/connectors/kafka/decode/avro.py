@@ -231,7 +231,8 @@ class AvroFormat:
         return _with_sentinel(reader) if self._rejecting else reader
 
     def _decode_error_sql(self) -> str:
-        """An unknown schema always stops the plan, because it has to be fetched from the registry."""
+        """Return SQL of the error. An unknown schema always stops the plan, because it has to be fetched from the
+        registry."""
         unknown = raise_error_sql(self._node, UNKNOWN_SCHEMA, _id_of("value"))
         foreign = self._on_invalid(NOT_FRAMED, "hex(substring(value, 1, 5))")
         return f"IF({_framed('value')}, {unknown}, {foreign})"

@@ -70,7 +70,7 @@ class JsonFormat:
         return {"payload": decode_message(f.col("value"), list(self._schema))}
 
     def checks(self) -> Sequence[Mapping[str, str]]:
-        """An invalid message stops the plan, whichever of its columns is used."""
+        """Return the checks of a message. An invalid one stops the plan, whichever of its columns is used."""
         if self._rejecting:
             return []
         text, value = (self._on_invalid(kind, f"payload.{DETAIL}") for kind in (JSON_TEXT, JSON_VALUE))

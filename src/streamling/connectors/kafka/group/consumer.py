@@ -22,13 +22,13 @@ class RebalanceListener(Protocol):
     """Receives changes of a member's partitions, while it polls."""
 
     def on_assigned(self, partitions: frozenset[int]) -> None:
-        """These partitions are assigned to us; empty if only others changed."""
+        """Take over ``partitions``, which are assigned to us; empty if only others changed."""
 
     def on_revoked(self, partitions: frozenset[int]) -> None:
-        """These partitions are assigned to another member as soon as this returns."""
+        """Hand over ``partitions``, which are assigned to another member as soon as this returns."""
 
     def on_lost(self, partitions: frozenset[int]) -> None:
-        """Another member may already own these partitions."""
+        """Give up ``partitions``, which another member may already own."""
 
 
 class GroupConsumer:

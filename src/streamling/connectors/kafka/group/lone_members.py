@@ -43,7 +43,7 @@ class LoneMember(Protocol):
         """Return whether to ask for the members of its group."""
 
     def check_members(self, members: list[Member] | None) -> bool:
-        """``members`` are in its group; None if they could not be determined. Returns whether to poll again."""
+        """Check the ``members`` of its group; None if they could not be determined. Return whether to poll again."""
 
     def idle_consumer(self) -> Any | None:
         """Return the Java consumer if it only has to be polled now and then, to stay in the group."""

@@ -201,7 +201,7 @@ class Membership(RebalanceListener):
     # ── polling ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
-        """On the thread of a member that divides its topic with others."""
+        """Poll, on the thread of a member that divides its topic with others."""
         try:
             while not self._stopping.is_set():
                 self._poll(_POLL if self._next_check is None else _CHECK_INTERVAL)
@@ -211,13 +211,13 @@ class Membership(RebalanceListener):
             self._leave()
 
     def step(self) -> float | None:
-        """For `LoneMembers`."""
+        """Poll once, for `LoneMembers`."""
         if not self._attempt(lambda: self._poll(0.0)):
             return None
         return _JOIN_PAUSE if self._assignment is None or self._next_check is not None else _CHANGE_PAUSE
 
     def check_members(self, members: list[Member] | None) -> bool:
-        """For `LoneMembers`."""
+        """Check for a conflict, for `LoneMembers`."""
         if members is None:
             return self._attempt(
                 lambda: self._check_conflict(self.admin.members(self.group_name, self._instance.topic))
@@ -225,7 +225,7 @@ class Membership(RebalanceListener):
         return self._attempt(lambda: self._check_conflict(members))
 
     def _attempt(self, action: Callable[[], None]) -> bool:
-        """On the thread of all members that read alone. False if the membership has ended."""
+        """Call ``action`` on the thread of all members that read alone. Return False if the membership has ended."""
         with self._polling:
             if self._stopping.is_set():
                 return False
@@ -240,7 +240,7 @@ class Membership(RebalanceListener):
             return True
 
     def idle_consumer(self) -> Any | None:
-        """For `LoneMembers`."""
+        """Return the consumer if it has nothing to do, for `LoneMembers`."""
         with self._lock:
             is_idle = self._assignment is not None and self._next_check is None and not self._uncommitted
             is_settled = time.monotonic() - self._changed_at > _CHANGE
@@ -281,7 +281,8 @@ class Membership(RebalanceListener):
         return self._next_check is not None and time.monotonic() >= self._next_check
 
     def _check_conflict(self, members: Iterable[Member]) -> None:
-        """A conflicting member that stays longer than a dead one would is real."""
+        """Raise if another member conflicts with this one. A conflicting member that stays longer than a dead one would
+        is real."""
         now = time.monotonic()
         conflicting_member = self._instance.conflicting_member(members)
         if conflicting_member is None:

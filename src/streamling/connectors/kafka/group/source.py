@@ -170,8 +170,8 @@ class GroupAssignment:
             return {}
 
     def _commit(self, offsets: Mapping[int, int]) -> None:
-        """The state is authoritative. The group has the same offsets for monitoring tools, and in case the state is
-        lost."""
+        """Commit ``offsets`` to the group. The state is authoritative. The group has the same offsets for monitoring
+        tools, and in case the state is lost."""
         moved = {partition: offset for partition, offset in offsets.items() if self._committed.get(partition) != offset}
         if not moved:
             return

@@ -230,8 +230,8 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         self.context.count_delivered(rows.num_rows, deduplicated=batch.num_rows - rows.num_rows)
 
     def _plan(self, batch: pa.RecordBatch, operations: pa.Array) -> WritePlan:
-        """The first row of each key and operation counts, also across batches; later rows only change the landing
-        table."""
+        """Plan what to write. The first row of each key and operation counts, also across batches; later rows only
+        change the landing table."""
         keys = self._input.keys(batch, self.context.primary_key, self._columns)
         keys = keys.append_column("operation", operations)
         return first_wins(keys, None) if self.options.deduplicate else in_rounds(keys, None)

@@ -114,7 +114,8 @@ class AggregateObjects:
     # ── the trigger function ───────────────────────────────────────────────────────────────────────────────────
 
     def _upsert(self) -> bytes:
-        """Groups are updated in order, so that instances that update the same groups do not deadlock."""
+        """Return the statement that updates groups, in order, so that instances that update the same groups do not
+        deadlock."""
         from psycopg import sql
 
         aggregates = self._aggregates

@@ -89,7 +89,7 @@ class Execution:
             raise Dropped
 
     def _fail_after(self, chunks: Iterator[bytes]) -> None:
-        """If there is a fault, send the part of the output that it allows, and close the connection."""
+        """Send the part of the output that a fault allows, and close the connection."""
         if self.fault is None or self.fault.action == "delay":
             return
         output = b"".join(chunks)  # the statement is run to its end
@@ -115,7 +115,7 @@ def _check(statement: Statement, request: Request) -> None:
 
 @contextmanager
 def _external_tables(request: Request, connection: Connection) -> Iterator[None]:
-    """Temporary tables with the files of the request, while its statement runs."""
+    """Provide temporary tables with the files of the request, while its statement runs."""
     made: list[str] = []
     try:
         for name, content in request.files.items():

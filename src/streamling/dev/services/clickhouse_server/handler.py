@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         self._answer()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Requests are not logged."""
+        """Log nothing."""
 
     def _answer(self) -> None:
         raw_body = read_body(self.rfile, self.headers)

@@ -45,7 +45,7 @@ class Response:
         self._tag = "".join(random.choices(string.ascii_lowercase, k=16))
 
     def send(self, status: HTTPStatus, body: bytes, code: int | None = None) -> None:
-        """A response with a body that is known."""
+        """Send a response with a body that is known."""
         self._headers(status)
         if code is not None:
             self._handler.send_header("X-ClickHouse-Exception-Code", str(code))
@@ -55,7 +55,7 @@ class Response:
         self._handler.wfile.flush()
 
     def start(self) -> None:
-        """Status 200 and the headers of a response whose body follows in chunks."""
+        """Send status 200 and the headers of a response whose body follows in chunks."""
         self._headers(HTTPStatus.OK)
         if self._compressor.encoding:
             self._handler.send_header("Content-Encoding", self._compressor.encoding)

@@ -27,7 +27,7 @@ class ChdbServer(ThreadingHTTPServer):
         self._credentials = (user, password)
 
     def server_bind(self) -> None:
-        """Without a look-up of the host's name, which may take seconds."""
+        """Bind without a look-up of the host's name, which may take seconds."""
         TCPServer.server_bind(self)
 
     def authenticate(self, request: Request) -> None:

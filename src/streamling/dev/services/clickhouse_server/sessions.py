@@ -76,7 +76,7 @@ class Sessions:
 
     @contextmanager
     def connection(self, request: Request, *, lasting_only: bool = False) -> Iterator[Connection]:
-        """The connection for a request, with its settings and database: a new one unless it names a session.
+        """Provide the connection for a request, with its settings and database: a new one unless it names a session.
 
         With ``lasting_only``, those of the request are left out, because its statement changes those of the session.
         """
