@@ -1,7 +1,7 @@
 """The built-in connectors and transforms.
 
-A package declares a `Builtin` in its ``__init__.py``; `_PACKAGES` lists the packages. Nothing else refers to them by
-name, and their modules are imported on first use.
+A package declares a `Builtin` in its ``__init__.py``. The packages in the folders of connectors and transforms are
+found; `_OTHERS` lists the others. Nothing else refers to them by name, and their modules are imported on first use.
 """
 
 from __future__ import annotations
@@ -13,22 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = (
-    "streamling.engine.state",
-    "streamling.observe.telemetry",
-    "streamling.transforms.sql",
-    "streamling.transforms.script",
-    "streamling.transforms.dynamic_table",
-    "streamling.connectors",
-    "streamling.connectors.file",
-    "streamling.connectors.generate",
-    "streamling.connectors.kafka",
-    "streamling.connectors.postgres",
-    "streamling.connectors.http",
-    "streamling.connectors.clickhouse",
-    "streamling.connectors.hybrid",
-    "streamling.serve",
-)
+#: folders of which every package is one
+_ROOMS = ("transforms", "connectors")
+_OTHERS = ("streamling.connectors", "streamling.engine.state", "streamling.observe.telemetry", "streamling.serve")
 
 
 @dataclass(frozen=True)
@@ -70,4 +57,10 @@ class Builtin:
 @cache
 def builtins() -> tuple[Builtin, ...]:
     """Return all of them, in a fixed order."""
-    return tuple(import_module(package).BUILTIN for package in _PACKAGES)
+    root = Path(__file__).parent
+    found = [
+        f"streamling.{room}.{file.parent.name}"
+        for room in _ROOMS
+        for file in sorted((root / room).glob("*/__init__.py"))
+    ]
+    return tuple(import_module(package).BUILTIN for package in (*found, *_OTHERS))

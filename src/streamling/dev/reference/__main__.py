@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from streamling.dev.reference.additions import with_pages, with_sections, with_tested_types
 from streamling.dev.reference.compact import with_node_types
 from streamling.dev.reference.configuration import configuration_page
 from streamling.dev.reference.functions import functions_page
@@ -21,8 +22,12 @@ def generated(root: Path) -> Iterator[tuple[Path, str]]:
     yield from whole.items()
     for page in sorted({*docs.rglob("*.md")} - whole.keys()):
         text = page.read_text()
+        if page == docs / "pipeline-file.md":
+            text = with_sections(text, registry)
         if "<!-- end -->" in text:
-            yield page, with_node_types(with_field_tables(text, registry), registry)
+            text = with_node_types(with_field_tables(text, registry), registry)
+            yield page, with_tested_types(text, root / "tests" / "cluster" / "matrix.yaml", registry)
+    yield root / "mkdocs.yml", with_pages((root / "mkdocs.yml").read_text(), docs)
     yield schemas / "pipeline.schema.json", schema_text(registry)
     yield schemas / "test.schema.json", schema_text(None)
 
