@@ -74,6 +74,20 @@ sinks:
     assert plan.flows == {"a": ("a", "x", "both", "out"), "b": ("b", "y", "both", "out")}
 
 
+def test_nodes_that_run_on_the_same_rows_are_one_segment():
+    plan = _describe("""
+sources:
+  a: {type: numbers, primary_key: id}
+transforms:
+  low: {type: sql, primary_key: id, sql: SELECT id FROM a WHERE id < 3}
+  high: {type: sql, primary_key: id, sql: SELECT id FROM a WHERE id > 3}
+sinks:
+  out: {type: ledger, from: low}
+  other: {type: ledger, from: high}
+""")
+    assert [segment.nodes for segment in plan.segments] == [("low", "high")]
+
+
 def test_on_one_machine_arrow_runs_in_lanes():
     nodes = _describe(MIXED).nodes
     assert nodes["numbers"].place is ExecutionMode.POLLED
