@@ -73,7 +73,7 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
                 raise Refused(
                     "exists", f"the pipeline '{key}' already exists", "use PUT to replace it, or another name"
                 )
-            control.check(key, body)
+            control.check(key, body, starts=True)
             return answer(response, catalogue.create(key, body, Actor(principal.name)))
 
         return await slow.run(principal, create)
@@ -103,7 +103,7 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
         key = PipelineKey.checked(*key)
 
         def put() -> PipelineObject:
-            control.check(key, body)
+            control.check(key, body, starts=True)
             exists = key in catalogue.records()
             record = catalogue.put(key, body, Actor(principal.name), etag=if_match, only_create=if_match is None)
             response.status_code = 200 if exists else 201

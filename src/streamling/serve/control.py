@@ -53,18 +53,23 @@ class ControlPlane:
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def check(self, key: PipelineKey, wanted: PipelineBody, preview: Preview | None = None) -> None:
+    def check(
+        self, key: PipelineKey, wanted: PipelineBody, preview: Preview | None = None, *, starts: bool = False
+    ) -> None:
         """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
-        its columns now is not an error: it may be available when the pipeline starts."""
-        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview):
+        its columns now is not an error: it may be available when the pipeline starts. With ``starts``, it starts if it
+        is valid."""
+        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview, starts):
             raise InvalidDefinition(problem_objects(problems, wanted.definition))
 
-    def _problems(self, record: PipelineRecord, preview: Preview | None) -> list[Problem]:
+    def _problems(self, record: PipelineRecord, preview: Preview | None, starts: bool) -> list[Problem]:
         if MASK in record.definition or MASK in str(record.config):
             message = f"the definition contains {MASK}, which stands for a secret that was masked in a response"
             return [Problem(message, remedy="write the value, or better ${secret:NAME}")]
         try:
-            self._launchers.check(record, preview)
+            checked = self._launchers.check(record, preview)
+            if starts:
+                self._launchers.keep(checked)
         except InvalidPipeline as error:
             return error.problems
         except StreamlingError as error:

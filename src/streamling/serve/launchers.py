@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -13,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.engine.launch.launcher import Launcher
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.network.hosts import matches_any
+from streamling.observe.telemetry.reporting import is_reported
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.pipeline_settings import config_of_pipeline
 from streamling.pipeline.document.loader import load_yaml
@@ -22,7 +26,7 @@ from streamling.pipeline.secrets.store import SecretStore, StoredSecrets
 from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.shared import SharedResources
 from streamling.serve.config import ServeConfig
-from streamling.serve.model import PipelineRecord
+from streamling.serve.model import PipelineKey, PipelineRecord
 from streamling.serve.runtime import Preview
 from streamling.serve.sizes import SIZES
 
@@ -31,7 +35,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: the setting of a Spark session that names the scheduler pool of its pipeline
+POOL = "spark.scheduler.pool"
+
 _CONFIG_FILE = "config"
+#: how long the result of a check is good for a start
+_KEPT_SECONDS = 30.0
+#: fields of a record that decide what runs
+_DECIDING = ("definition", "config", "size", "managed_by")
+
+
+@dataclass(frozen=True)
+class LaunchedRun:
+    """A run of a pipeline as its record says."""
+
+    record: PipelineRecord
+    launcher: Launcher
+    run: PipelineRun
 
 
 @dataclass(frozen=True)
@@ -46,6 +66,7 @@ class Launchers:
     secrets: SecretStore
     #: what all pipelines of the process share: clients and connections with equal settings
     shared: SharedResources = field(default_factory=SharedResources, repr=False)
+    _checked: _CheckedRuns = field(default_factory=lambda: _CheckedRuns(), repr=False)
 
     def of(self, record: PipelineRecord, preview: Preview | None = None) -> Launcher:
         """Return the configuration and the node types of a pipeline; raises `InvalidPipeline`."""
@@ -64,10 +85,36 @@ class Launchers:
         )
         return launcher if preview is None else launcher.for_preview(preview.rows)
 
-    def check(self, record: PipelineRecord, preview: Preview | None = None) -> None:
+    def run(self, record: PipelineRecord, preview: Preview | None = None, *, only_check: bool = False) -> LaunchedRun:
+        """Return a run of a pipeline, which has no state yet. With ``only_check``, unreachable systems are reported
+        immediately."""
+        launcher = self.of(record, preview)
+        if only_check:
+            launcher = launcher.without_waiting()
+        run = launcher.run(
+            launcher.parse(record.definition, record.file),
+            count_in_spark=is_reported(launcher.config, None),
+            spark_settings={POOL: str(record.key)},
+        )
+        return LaunchedRun(record, launcher, run)
+
+    def check(self, record: PipelineRecord, preview: Preview | None = None) -> LaunchedRun:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
-        launcher = self.of(record, preview).without_waiting()
-        launcher.run(launcher.parse(record.definition, record.file)).check_without_spark()
+        checked = self.run(record, preview, only_check=True)
+        checked.run.check_without_spark()
+        return checked
+
+    def keep(self, checked: LaunchedRun) -> None:
+        """Keep a run that was checked for the start that follows, which then parses nothing and asks no source."""
+        record = checked.record
+        starts_here = record.desired == "running" and record.isolation == "shared"
+        if starts_here and "startup_timeout_sec" not in record.config:  # otherwise a start waits for systems
+            self._checked.put(checked)
+
+    def take(self, record: PipelineRecord) -> LaunchedRun | None:
+        """Return the run that was kept for ``record``, once; None if the record has changed since, or it is too
+        old."""
+        return self._checked.take(record)
 
     def delete_state(self, spark: Callable[[], SparkSession], record: PipelineRecord) -> None:
         """Delete the entries of the state backend and the positions that nodes store elsewhere, such as the offsets of
@@ -115,6 +162,29 @@ class Launchers:
         cwd, env, name = Path(data["cwd"]), dict(os.environ), str(data["config_name"])
         config = load_config(name, cwd=cwd, env=env)
         return cls(config, name, cwd, env, SecretStore.of(config, env))
+
+
+class _CheckedRuns:
+    """Runs that wait for their start, for a short time: their sources may have other columns later."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: with the time at which each was checked
+        self._kept: dict[PipelineKey, tuple[float, LaunchedRun]] = {}
+
+    def put(self, checked: LaunchedRun) -> None:
+        now = time.monotonic()
+        with self._lock:
+            recent = {key: kept for key, kept in self._kept.items() if kept[0] > now - _KEPT_SECONDS}
+            self._kept = {**recent, checked.record.key: (now, checked)}
+
+    def take(self, record: PipelineRecord) -> LaunchedRun | None:
+        with self._lock:
+            since, checked = self._kept.pop(record.key, (0.0, None))
+        if checked is None or since < time.monotonic() - _KEPT_SECONDS:
+            return None
+        same = all(getattr(checked.record, name) == getattr(record, name) for name in _DECIDING)
+        return checked if same else None
 
 
 def _external_positions(

@@ -17,7 +17,7 @@ from streamling.errors import StreamlingError
 from streamling.observe.rate_history import RunCounts
 from streamling.observe.telemetry.logging import current_pipeline
 from streamling.observe.telemetry.metrics import Series
-from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
+from streamling.observe.telemetry.reporting import reporting_metrics
 from streamling.redaction import redact
 from streamling.serve.background import Background
 from streamling.serve.launchers import Launchers
@@ -25,7 +25,7 @@ from streamling.serve.model import PipelineRecord
 from streamling.serve.runtime import JvmDeath, Measures, Phase, Preview, Report
 from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
-from streamling.serve.warm_spark import POOL, SharedJvm, WarmSpark
+from streamling.serve.warm_spark import SharedJvm, WarmSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -232,16 +232,16 @@ class SharedHandle:
         from streamling.serve.admin.routes import reading_routes
 
         record, runtime = self._record, self._runtime
-        launcher = runtime.launchers.of(record, self._preview)
-        pipeline = launcher.parse(record.definition, record.file)
+        launched = runtime.launchers.take(record) or runtime.launchers.run(record, self._preview)
         self._check_wanted()
-        state = self._resources.enter_context(launcher.state(pipeline))
-        run = launcher.run(
-            pipeline,
-            state,
-            count_in_spark=is_reported(launcher.config, None),
-            spark_settings={POOL: str(record.key)},
+        launcher, state = (
+            launched.launcher,
+            self._resources.enter_context(launched.launcher.state(launched.run.pipeline)),
         )
+        if launched.run.resolved is not None and state.get_prefix(""):  # its sources were asked without this state
+            launched = runtime.launchers.run(record, self._preview)
+        run = launched.run
+        run.context.use_state(state)
         launcher.build(run, self._session)
         self._check_wanted()
         assert self._jvm is not None

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POOL = "spark.scheduler.pool"
-
 
 def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkDriver:
     """Return a JVM with every Spark connector: pipelines that come later may need any of them."""
