@@ -147,7 +147,7 @@ def test_sources_are_asked_again_if_there_is_a_state(served):
     served.calls()
     served.post()
     assert eventually(served.is_ready)
-    assert served.calls() == ["asked", "asked", "parsed", "parsed"]
+    assert served.calls() == ["asked", "asked", "parsed"]
 
 
 def test_a_paused_pipeline_is_checked_when_it_starts(served):

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from streamling.observe.telemetry.reporting import is_reported
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.pipeline_settings import config_of_pipeline
 from streamling.pipeline.document.loader import load_yaml
+from streamling.pipeline.model import Pipeline
 from streamling.pipeline.secrets.store import SecretStore, StoredSecrets
 from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.shared import SharedResources
@@ -46,12 +47,37 @@ _DECIDING = ("definition", "config", "size", "managed_by")
 
 
 @dataclass(frozen=True)
-class LaunchedRun:
-    """A run of a pipeline as its record says."""
+class ParsedPipeline:
+    """A record and its pipeline."""
 
     record: PipelineRecord
     launcher: Launcher
-    run: PipelineRun
+    pipeline: Pipeline
+    #: a run without a state, whose sources have been asked
+    checked: PipelineRun | None = None
+
+
+class _CheckedPipelines:
+    """Pipelines that wait for their start, for a short time: their sources may have other columns later."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: with the time at which each was checked
+        self._kept: dict[PipelineKey, tuple[float, ParsedPipeline]] = {}
+
+    def put(self, checked: ParsedPipeline) -> None:
+        now = time.monotonic()
+        with self._lock:
+            recent = {key: kept for key, kept in self._kept.items() if kept[0] > now - _KEPT_SECONDS}
+            self._kept = {**recent, checked.record.key: (now, checked)}
+
+    def take(self, record: PipelineRecord) -> ParsedPipeline | None:
+        with self._lock:
+            since, checked = self._kept.pop(record.key, (0.0, None))
+        if checked is None or since < time.monotonic() - _KEPT_SECONDS:
+            return None
+        same = all(getattr(checked.record, name) == getattr(record, name) for name in _DECIDING)
+        return checked if same else None
 
 
 @dataclass(frozen=True)
@@ -66,7 +92,7 @@ class Launchers:
     secrets: SecretStore
     #: what all pipelines of the process share: clients and connections with equal settings
     shared: SharedResources = field(default_factory=SharedResources, repr=False)
-    _checked: _CheckedRuns = field(default_factory=lambda: _CheckedRuns(), repr=False)
+    _checked: _CheckedPipelines = field(default_factory=_CheckedPipelines, repr=False)
 
     def of(self, record: PipelineRecord, preview: Preview | None = None) -> Launcher:
         """Return the configuration and the node types of a pipeline; raises `InvalidPipeline`."""
@@ -83,38 +109,33 @@ class Launchers:
             stored_secrets=stored,
             shared=self.shared,
         )
+        counted, pool = is_reported(launcher.config, None), {POOL: str(record.key)}
+        launcher = replace(launcher, count_in_spark=counted, spark_settings=pool)
         return launcher if preview is None else launcher.for_preview(preview.rows)
 
-    def run(self, record: PipelineRecord, preview: Preview | None = None, *, only_check: bool = False) -> LaunchedRun:
-        """Return a run of a pipeline, which has no state yet. With ``only_check``, unreachable systems are reported
-        immediately."""
+    def parse(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
+        """Read the definition; raises `InvalidPipeline`."""
         launcher = self.of(record, preview)
-        if only_check:
-            launcher = launcher.without_waiting()
-        run = launcher.run(
-            launcher.parse(record.definition, record.file),
-            count_in_spark=is_reported(launcher.config, None),
-            spark_settings={POOL: str(record.key)},
-        )
-        return LaunchedRun(record, launcher, run)
+        return ParsedPipeline(record, launcher, launcher.parse(record.definition, record.file))
 
-    def check(self, record: PipelineRecord, preview: Preview | None = None) -> LaunchedRun:
+    def check(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
-        checked = self.run(record, preview, only_check=True)
-        checked.run.check_without_spark()
-        return checked
+        parsed = self.parse(record, preview)
+        run = parsed.launcher.without_waiting().run(parsed.pipeline)
+        run.check_without_spark()
+        return replace(parsed, checked=run)
 
-    def keep(self, checked: LaunchedRun) -> None:
-        """Keep a run that was checked for the start that follows, which then parses nothing and asks no source."""
+    def keep(self, checked: ParsedPipeline) -> None:
+        """Keep a definition that was checked for the start that follows, which then asks no source."""
         record = checked.record
         starts_here = record.desired == "running" and record.isolation == "shared"
         if starts_here and "startup_timeout_sec" not in record.config:  # otherwise a start waits for systems
             self._checked.put(checked)
 
-    def take(self, record: PipelineRecord) -> LaunchedRun | None:
-        """Return the run that was kept for ``record``, once; None if the record has changed since, or it is too
-        old."""
-        return self._checked.take(record)
+    def take(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
+        """Return what was kept for ``record``, once; it is parsed if there is nothing, the record has changed since, or
+        the check is too old."""
+        return self._checked.take(record) or self.parse(record, preview)
 
     def delete_state(self, spark: Callable[[], SparkSession], record: PipelineRecord) -> None:
         """Delete the entries of the state backend and the positions that nodes store elsewhere, such as the offsets of
@@ -162,29 +183,6 @@ class Launchers:
         cwd, env, name = Path(data["cwd"]), dict(os.environ), str(data["config_name"])
         config = load_config(name, cwd=cwd, env=env)
         return cls(config, name, cwd, env, SecretStore.of(config, env))
-
-
-class _CheckedRuns:
-    """Runs that wait for their start, for a short time: their sources may have other columns later."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        #: with the time at which each was checked
-        self._kept: dict[PipelineKey, tuple[float, LaunchedRun]] = {}
-
-    def put(self, checked: LaunchedRun) -> None:
-        now = time.monotonic()
-        with self._lock:
-            recent = {key: kept for key, kept in self._kept.items() if kept[0] > now - _KEPT_SECONDS}
-            self._kept = {**recent, checked.record.key: (now, checked)}
-
-    def take(self, record: PipelineRecord) -> LaunchedRun | None:
-        with self._lock:
-            since, checked = self._kept.pop(record.key, (0.0, None))
-        if checked is None or since < time.monotonic() - _KEPT_SECONDS:
-            return None
-        same = all(getattr(checked.record, name) == getattr(record, name) for name in _DECIDING)
-        return checked if same else None
 
 
 def _external_positions(

@@ -232,20 +232,15 @@ class SharedHandle:
         from streamling.serve.admin.routes import reading_routes
 
         record, runtime = self._record, self._runtime
-        launched = runtime.launchers.take(record) or runtime.launchers.run(record, self._preview)
+        parsed = runtime.launchers.take(record, self._preview)
         self._check_wanted()
-        launcher, state = (
-            launched.launcher,
-            self._resources.enter_context(launched.launcher.state(launched.run.pipeline)),
+        launcher = parsed.launcher
+        run = self._resources.enter_context(
+            launcher.prepared(parsed.pipeline, lambda packages: self._session, checked=parsed.checked)
         )
-        if launched.run.resolved is not None and state.get_prefix(""):  # its sources were asked without this state
-            launched = runtime.launchers.run(record, self._preview)
-        run = launched.run
-        run.context.use_state(state)
-        launcher.build(run, self._session)
         self._check_wanted()
         assert self._jvm is not None
-        session = self._jvm.runtime.session()
+        session = self._jvm.driver.session()
         if not launcher.is_preview:
             self._resources.enter_context(reporting_metrics(run.metrics, launcher.config, None, os.environ))
         run.on_finish(self._finish)
@@ -265,7 +260,7 @@ class SharedHandle:
         spark, pool = self._runtime.spark, str(self._record.key)
         self._jvm = spark.jvm()
         self._jvm.join(self)
-        session = self._jvm.runtime.session()
+        session = self._jvm.driver.session()
         self._has_session = True
         spark.add_pool(session, pool, SIZES[self._record.size].weight)
         self._resources.callback(spark.remove_pool, session, pool)

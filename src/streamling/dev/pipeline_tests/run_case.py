@@ -117,11 +117,11 @@ def _config(name: str | None, folder: Path, env: Mapping[str, str], timeout: flo
 
 
 def _run(launcher: Launcher, pipeline: Pipeline, substitutes: Substitutes, session: Callable[[], SparkSession]) -> None:
-    launcher = replace(launcher, registry=launcher.registry.substituting(substitutes.operator))
-    run = launcher.run(pipeline, shared=SharedResources())
-    launcher.build(run, session)
-    run.start()
-    run.wait()
+    registry = launcher.registry.substituting(substitutes.operator)
+    launcher = replace(launcher, registry=registry, shared=SharedResources())
+    with launcher.prepared(pipeline, lambda packages: session, in_memory=True) as run:
+        run.start()
+        run.wait()
 
 
 def _unexpected(error: StreamlingError | None, case: LoadedCase, result: CaseResult) -> StreamlingError | None:
