@@ -42,7 +42,7 @@ from streamling.plugins.placeholders import NoopMetrics
 from streamling.plugins.registry import Registry
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
-from streamling.transforms.script.engines import engine_for, limits_of
+from streamling.transforms.script.transform import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
 from tests.observe.clock import ManualClock
 

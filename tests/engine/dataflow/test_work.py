@@ -8,8 +8,7 @@ from typing import Any
 import pyarrow as pa
 from tests.harness.pipelines import eventually, finish
 
-from streamling.dev.contracts.harness import NoSpark
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource, NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
-from streamling.dev.contracts.harness import NoSpark
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource, NoSpark
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError

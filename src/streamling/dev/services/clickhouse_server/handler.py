@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from email.message import Message
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BufferedIOBase
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from streamling.dev.services.clickhouse_server import faults
-from streamling.dev.services.clickhouse_server.body import BrokenBody, read_body
 from streamling.dev.services.clickhouse_server.compression import decompress
 from streamling.dev.services.clickhouse_server.errors import ClickHouseError
 from streamling.dev.services.clickhouse_server.execution import Execution
@@ -21,6 +22,7 @@ from streamling.dev.services.clickhouse_server.statement import Statement
 
 if TYPE_CHECKING:
     from streamling.dev.services.clickhouse_server.server import ChdbServer
+
 
 _HEALTH: Final = ("/ping", "/replicas_status")
 
@@ -107,3 +109,51 @@ class Handler(BaseHTTPRequestHandler):
     def finish(self) -> None:
         with contextlib.suppress(ConnectionError):
             super().finish()
+
+
+# ── the body of a request ────────────────────────────────────────────────────────────────────────────────────────
+
+_CHUNK_BYTES: Final = 1 << 20
+
+
+class BrokenBody(Exception):
+    """The client went away before the end of its request."""
+
+
+def read_body(stream: BufferedIOBase, headers: Message) -> Iterator[bytes]:
+    """Yield the pieces of the body as they arrive, of at most 1 MiB."""
+    if "chunked" in headers.get("Transfer-Encoding", "").lower():
+        yield from _chunked(stream)
+    else:
+        yield from _counted(stream, int(headers.get("Content-Length") or 0))
+
+
+def _chunked(stream: BufferedIOBase) -> Iterator[bytes]:
+    while length := _chunk_length(_line(stream)):
+        yield from _counted(stream, length)
+        _line(stream)
+    while _line(stream).strip():
+        pass  # trailers
+
+
+def _chunk_length(line: bytes) -> int:
+    try:
+        return int(line.partition(b";")[0], 16)
+    except ValueError:
+        raise BrokenBody from None
+
+
+def _counted(stream: BufferedIOBase, length: int) -> Iterator[bytes]:
+    while length:
+        piece = stream.read(min(length, _CHUNK_BYTES))
+        if not piece:
+            raise BrokenBody
+        length -= len(piece)
+        yield piece
+
+
+def _line(stream: BufferedIOBase) -> bytes:
+    line = stream.readline(1 << 16)
+    if not line.endswith(b"\n"):
+        raise BrokenBody
+    return line
