@@ -147,12 +147,12 @@ def test_checkpoints_continue_during_the_wait(spark):
     run = begin(spark, accounts=accounts, checkpoint_interval_sec=0.05)
     # it is random whether a marker comes between the last batch and the read that hangs; one comes after the first
     # batch
-    eventually(lambda: run._state.get("accounts") or run.failure)
-    assert run._state.get("orders") is None
+    eventually(lambda: run.context.state.get("accounts") or run.failure)
+    assert run.context.state.get("orders") is None
     release.set()
     finish(run)
     assert found(run) == ["v0", "v1", "v2"]
-    assert run._state.get("orders") == 3
+    assert run.context.state.get("orders") == 3
 
 
 @pytest.mark.spark
@@ -163,8 +163,8 @@ def test_a_stop_during_the_wait_ends_the_pipeline(spark):
     assert reached.wait(60)
     run.stop("the test wants it")
     finish(run)
-    assert run._state.get("orders") is None
-    assert run._state.get("accounts") >= 1
+    assert run.context.state.get("orders") is None
+    assert run.context.state.get("accounts") >= 1
 
 
 @pytest.mark.spark

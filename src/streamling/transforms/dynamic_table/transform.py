@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,7 +22,7 @@ from streamling.sql.frames import SparkStatement
 from streamling.sql.plan import ROW, Filter, Project, Read
 from streamling.sql.problems import InvalidSql, SqlProblem
 from streamling.sql.statement import Statement
-from streamling.transforms.dynamic_table.backends import create_store, table_connections
+from streamling.transforms.dynamic_table.backends import BACKENDS, create_store
 from streamling.transforms.sql.transform import known_columns
 from streamling.types.row_kind import OP_COLUMN
 
@@ -38,22 +38,22 @@ log = logging.getLogger(__name__)
 
 _FORM = "write SELECT column FROM node WHERE condition"
 _CAST = "cast it: CAST(column AS TEXT)"
-_BACKENDS = {"inmemory": "InMemory", "postgres": "Postgres"}
 
 
 def _backend(value: object) -> object:
     if not isinstance(value, str):
         return value
     plain = "".join(char for char in value.lower() if char.isalnum())
-    if plain not in _BACKENDS:
+    names = {name.lower(): name for name in BACKENDS}
+    if plain not in names:
         raise BadValueError(f"is '{value}', which is not a valid backend", "write Postgres or InMemory")
-    return _BACKENDS[plain]
+    return names[plain]
 
 
 Backend = Annotated[
-    Literal["InMemory", "Postgres"],
+    str,
     BeforeValidator(_backend),
-    WithJsonSchema({"type": "string", "examples": ["InMemory", "Postgres"]}),
+    WithJsonSchema({"type": "string", "examples": list(BACKENDS)}),
 ]
 
 
@@ -93,6 +93,11 @@ class DynamicTableTransformOptions(SqlOptions, TransformOptions):
         "the existing rows.",
     )
 
+    @property
+    def is_private_table(self) -> bool:
+        """Whether only the pipeline can see the values."""
+        return BACKENDS[self.backend_type].is_private
+
     @cached_property
     def statement(self) -> Statement | None:
         return None if self.sql is None else Statement(self.sql)
@@ -117,7 +122,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     def connections(
         cls, context: NodeContext[DynamicTableTransformOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return table_connections(context)
+        return BACKENDS[context.options.backend_type].connections(context)
 
     @property
     def blocks_until_filled(self) -> bool:
