@@ -35,7 +35,6 @@ from streamling.network.policy import ANY_ADDRESS
 from streamling.observe.observer import RunObserver
 from streamling.observe.telemetry.metrics import MetricStore
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
@@ -94,7 +93,7 @@ def postgres_sink(config: AppConfig) -> object:
     options = PostgresSinkOptions.model_validate({"type": "postgres", "from": "x", "table": "t", "schema": "s"})
     context = _context(config, options)
     writer = Writer(context, TableName("s", "t"))
-    session = writer._session
+    session = writer.session
     times = (session._connect_timeout, session._time_limit, session._idle_timeout, session._lifetime)
     return session.server, times, writer.statement_timeout_ms, batching(context)
 
@@ -175,7 +174,7 @@ def request_limits(config: AppConfig) -> object:
 
 
 def script_node(config: AppConfig) -> object:
-    options: Any = apply_config_defaults(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
+    options: Any = parse_pipeline(_SCRIPT, registry=Registry.builtin()).with_config_defaults(config)["s"].options
     return options.instance_count, options.rows_per_batch, options.flush_interval
 
 

@@ -112,7 +112,7 @@ def _nothing_found(paths: Sequence[Path], selection: str | None) -> str:
 
 
 def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: bool) -> list[CaseResult]:
-    from streamling.dev.pipeline_tests.suite import run_cases
+    from streamling.dev.pipeline_tests.run_case import run_cases
     from streamling.dev.pipeline_tests.update import record
 
     results, canvas = [], canvas_of_stdout()

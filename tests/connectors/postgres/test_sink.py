@@ -216,8 +216,8 @@ def test_every_transaction_may_run_in_another_server_session(pg: Driver) -> None
         for number in range(3):
             sink.write(batch(("i", number, "a"), ("d", 9, None)))
             sink.write(batch(("u", number, "b")))
-            sink._writer._session.discard()
-        with sink._writer._session.exchange() as connection:
+            sink._writer.session.discard()
+        with sink._writer.session.exchange() as connection:
             connection.execute("DISCARD TEMP")
         sink.write(batch(("d", 0, None)))
     assert pg.rows() == [(1, "b"), (2, "b")]

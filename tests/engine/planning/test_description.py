@@ -6,9 +6,8 @@ from tests.harness.pipelines import Bench
 
 from streamling.engine.planning.description import describe_plan, spark_plans
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.keys import owner
 from streamling.engine.state.memory import MemoryState
-from streamling.engine.state.store import state_store
+from streamling.engine.state.store import owner, state_store
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.execution import ExecutionMode

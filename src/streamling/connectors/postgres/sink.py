@@ -159,7 +159,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
             if is_transient(error):
                 raise
             # the key exists, or only an upsert can do this or report the error
-            with self._writer.exchange() as connection:
+            with self._writer.session.exchange() as connection:
                 connection.execute("ROLLBACK")
             return False
 
@@ -173,7 +173,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
         self.context.count_delivered(rows.num_rows, deduplicated=batch.num_rows - rows.num_rows)
 
     def _prepare(self) -> dict[str, TableColumn]:
-        with self._writer.exchange() as connection:
+        with self._writer.session.exchange() as connection:
             return prepare_table(
                 connection,
                 self._name,

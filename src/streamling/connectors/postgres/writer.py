@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -17,9 +16,6 @@ from streamling.connectors.postgres.statements import Steps, Transaction
 from streamling.connectors.postgres.table import TableName
 from streamling.plugins.context import NodeContext
 
-if TYPE_CHECKING:
-    import psycopg
-
 ResultT = TypeVar("ResultT")
 
 
@@ -31,7 +27,7 @@ class Writer:
         server = PostgresServer.of_sink(context.config, context.name)
         self.statement_timeout_ms = int(settings.statement_timeout_secs * 1000)
         self._context = context
-        self._session = Session(
+        self.session = Session(
             server,
             application_name=f"streamling {context.name}",
             connect_timeout=settings.pool_acquire_timeout_secs,
@@ -42,38 +38,38 @@ class Writer:
         )
         self._error_translator = ErrorTranslator(table, server)
 
-    def exchange(self) -> AbstractContextManager[psycopg.Connection]:
-        """Return the connection for one exchange with the server."""
-        return self._session.exchange()
-
     def transact(self, transaction: Transaction, rows: pa.Table, steps: Steps = ()) -> None:
         """Write ``rows``, already converted to printable columns, in one transaction."""
-        with self.exchange() as connection:
+        with self.session.exchange() as connection:
             connection.execute(transaction.begin)
-        with self.exchange() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
+        with (
+            self.session.exchange() as connection,
+            connection.cursor() as cursor,
+            cursor.copy(transaction.copy) as copy,
+        ):
             for piece in csv_chunks(rows):
                 copy.write(piece)
         if statements := transaction.apply(steps):
-            with self.exchange() as connection:
+            with self.session.exchange() as connection:
                 connection.execute(statements)
-        with self.exchange() as connection:
+        with self.session.exchange() as connection:
             connection.execute(b"COMMIT")
 
     def attempt(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """Call ``work``. If it fails, discard the connection and translate the error."""
         try:
-            self._session.renew()
+            self.session.renew()
             return work()
         except Exception as error:
-            self._session.discard()
-            raise self._error_translator.translate(error, rows, connected=self._session.has_connected) from None
+            self.session.discard()
+            raise self._error_translator.translate(error, rows, connected=self.session.has_connected) from None
 
     def with_retry(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:
         """Call ``work`` until it succeeds: transient errors are retried on a new connection."""
         return self._context.retry(lambda: self.attempt(work, rows))
 
     def close(self) -> None:
-        self._session.close()
+        self.session.close()
 
 
 def batching(context: NodeContext[Any]) -> tuple[int | None, float | None]:

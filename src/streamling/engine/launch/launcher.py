@@ -16,9 +16,8 @@ from uuid import uuid4
 from pydantic import SecretStr
 
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.keys import owner
 from streamling.engine.state.memory import MemoryState
-from streamling.engine.state.store import migrate_legacy_state, state_store
+from streamling.engine.state.store import migrate_legacy_state, owner, state_store
 from streamling.errors import error_context
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.identity import LEGACY_APPLICATION_ID, default_identity

@@ -38,7 +38,6 @@ from streamling.observe.telemetry.logging import RunScope, current_run
 from streamling.observe.telemetry.metrics import PIPELINE
 from streamling.observe.telemetry.tags import add_own_labels, create_store
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.model import Pipeline
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
@@ -79,7 +78,7 @@ class PipelineRun:
         metrics are exported. ``spark_settings`` are those of the run's own Spark session; ``shared`` may contain
         resources for the operators. With ``read_only``, nothing outside of this process is changed: sources commit
         nothing, and tables are only read."""
-        self.pipeline = pipeline = apply_config_defaults(pipeline, config)
+        self.pipeline = pipeline = pipeline.with_config_defaults(config)
         self._config = config
         self._registry = registry
         self._clock = clock or RealClock()
