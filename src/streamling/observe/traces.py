@@ -37,8 +37,6 @@ def reporting_traces(epochs: EpochLog, config: AppConfig, env: Mapping[str, str]
     if not settings.pushes:
         yield
         return
-    from streamling.observe.telemetry.otlp_endpoint import Collector
-
     waiting = WaitingSpans()
     epochs.on_end = lambda record: waiting.add(list(spans_of(record)))
     endpoint = Collector.of(settings.ingestion_endpoint, env, "traces")
