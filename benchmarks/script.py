@@ -16,8 +16,8 @@ from benchmarks.twins import quickjs_calls
 from benchmarks.workbench import Scenario
 from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.console import Console
-from streamling.transforms.script.engines import engine_for, limits_of
 from streamling.transforms.script.runner import Runner
+from streamling.transforms.script.transform import engine_for, limits_of
 
 #: rows per call by hand: what a sandbox of 64 MiB can hold
 _BATCH = 5_000

@@ -18,7 +18,7 @@ import pytest
 
 from streamling.connectors.memory import collected_rows
 from streamling.connectors.print import PrintSink
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.engine.run.run import PipelineRun

@@ -24,7 +24,7 @@ from streamling.cli.main import cli
 from streamling.connectors.memory import collected_rows
 from streamling.dev.pipeline_tests.load import load_files
 from streamling.dev.pipeline_tests.model import Case, CaseFile, Expectation, HttpAnswer, SourceInput
-from streamling.dev.pipeline_tests.suite import run_cases
+from streamling.dev.pipeline_tests.run_case import run_cases
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.schema import settings

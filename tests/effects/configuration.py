@@ -34,7 +34,6 @@ from streamling.network.policy import ANY_ADDRESS
 from streamling.observe.observer import RunObserver
 from streamling.observe.telemetry.metrics import MetricStore
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.context import NodeContext
 from streamling.plugins.placeholders import NoopMetrics
@@ -42,7 +41,7 @@ from streamling.plugins.registry import Registry
 from streamling.plugins.shared import SharedResources
 from streamling.transforms.dynamic_table.backends import create_store
 from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
-from streamling.transforms.script.engines import engine_for, limits_of
+from streamling.transforms.script.transform import engine_for, limits_of
 from tests.effects.proofs import ROOT, By, Observed
 from tests.harness.pipelines import new_run
 from tests.observe.clock import ManualClock
@@ -176,7 +175,7 @@ def request_limits(config: AppConfig) -> object:
 
 
 def script_node(config: AppConfig) -> object:
-    options: Any = apply_config_defaults(parse_pipeline(_SCRIPT, registry=Registry.builtin()), config)["s"].options
+    options: Any = parse_pipeline(_SCRIPT, registry=Registry.builtin()).with_config_defaults(config)["s"].options
     return options.instance_count, options.rows_per_batch, options.flush_interval
 
 

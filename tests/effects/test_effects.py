@@ -11,7 +11,6 @@ from pydantic import BaseModel, SecretStr
 
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.schema import ANY_NAME, Setting, expected, settings
-from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
@@ -137,7 +136,7 @@ def test_a_field_without_effect_warns(caplog, field):
     kind, id, name = field.split()
     assert (kind, id) == ("sink", "blackhole")
     sink = {"type": id, "from": "rows", name: nodes.WARNS[field]}
-    apply_config_defaults(pipeline(sink), AppConfig())
+    pipeline(sink).with_config_defaults(AppConfig())
     assert f"blackhole sink 'out': `{name}` has no effect" in caplog.text
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamling.serve.warm_spark import POOL, WarmSpark
+from streamling.serve.launchers import POOL
+from streamling.serve.warm_spark import WarmSpark
 from tests.harness.pipelines import eventually
 
 pytestmark = pytest.mark.spark

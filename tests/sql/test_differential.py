@@ -9,8 +9,7 @@ import datafusion as oracle
 import pyarrow as pa
 import pytest
 
-from streamling.dev.reference.functions import verdicts
-from streamling.sql.library.datafusion import NAMES
+from streamling.dev.reference.functions import NAMES, verdicts
 from streamling.sql.library.registry import functions
 from tests.sql.differential import Case, ask_datafusion, ask_spark, expressions, rows
 

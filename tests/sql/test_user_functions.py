@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 import pytest
 
 from streamling.connectors.memory import collected_rows
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.pipeline.model import NodeKind

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -17,9 +17,6 @@ from streamling.engine.run.status import RunStatus
 from streamling.errors import StreamlingError
 from streamling.pipeline.document.suggest import listing
 
-if TYPE_CHECKING:
-    from streamling.spark.jvm.session import SparkDriver
-
 _POLL_SECONDS = 0.02
 
 
@@ -29,9 +26,9 @@ class Run(Managed):
     As a context manager, it stops the pipeline at the end of the block.
     """
 
-    def __init__(self, run: PipelineRun, name: str, spark: SparkDriver, resources: ExitStack) -> None:
+    def __init__(self, run: PipelineRun, name: str, resources: ExitStack) -> None:
+        """``resources`` are closed at its end."""
         self._run = run
-        self._spark = spark
         self._resources = resources
         self._ended = threading.Event()
         self._failure: StreamlingError | None = None
@@ -122,7 +119,7 @@ class Run(Managed):
 
     def _finish(self) -> None:
         try:
-            with self._resources, self._spark.translate_failures():
+            with self._resources:
                 self._run.wait()
         except BaseException as error:
             self._failure = StreamlingError.wrap(error, "")

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ from streamling.pipeline.document.loader import Document
 from streamling.plugins.shared import SharedResources
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from streamling.spark.jvm.session import SparkDriver
 
 
@@ -80,17 +83,20 @@ class Runtime(Managed):
         """
         read = read_definition(Launcher.of(self._config(settings or {})), definition)
         given = {name: _as_input(rows) for name, rows in (inputs or {}).items()}
-        launcher, pipeline = read.launcher, with_memory_nodes(read.pipeline, given, capture)
+        pipeline = with_memory_nodes(read.pipeline, given, capture)
         shared = SharedResources()
         shared.provide(MemoryInputs(given))
+        launcher = replace(read.launcher, shared=shared)
         with ExitStack() as resources:
-            state = resources.enter_context(launcher.state(pipeline, in_memory=not read.has_identity))
-            run = launcher.run(pipeline, state, shared=shared)
-            spark = self._spark_with(run.node_declarations.spark_packages, launcher.config)
-            with spark.translate_failures():
-                launcher.build(run, spark.session)
-                run.start()
-            started = Run(run, launcher.config.application_id, spark, resources.pop_all())
+
+            def session(packages: frozenset[str]) -> Callable[[], SparkSession]:
+                spark = self._spark_with(packages, launcher.config)
+                resources.enter_context(spark.translate_failures())
+                return spark.session
+
+            run = resources.enter_context(launcher.prepared(pipeline, session, in_memory=not read.has_identity))
+            run.start()
+            started = Run(run, launcher.config.application_id, resources.pop_all())
         with self._lock:
             self._runs = [each for each in self._runs if each.state == "running" or each.has_unreported_failure]
             self._runs.append(started)

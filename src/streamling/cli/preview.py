@@ -15,13 +15,12 @@ import click
 from streamling.cli.canvas import canvas_of_stdout
 from streamling.cli.errors import ExitCode
 from streamling.cli.options import config_option, debug_option, env_file_option, pipeline_argument
-from streamling.cli.signals import Shutdown, shutdown_by_signals
+from streamling.cli.signals import shutdown_by_signals
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from streamling.engine.run.run import PipelineRun
-    from streamling.pipeline.config import AppConfig
 
 _BUDGET_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.1
@@ -77,6 +76,8 @@ def preview(
       2   wrong usage
       78  invalid pipeline or configuration
     """
+    from streamling.engine.launch.launcher import Launcher
+    from streamling.engine.launch.spark import OwnSpark
     from streamling.observe.telemetry.logging import configure_logging
     from streamling.pipeline.config import load_config
 
@@ -84,7 +85,10 @@ def preview(
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
         level = config.log_level if "log_level" in config.model_fields_set else "warn"
         configure_logging(config.log_format, "debug" if debug else level)
-        run = _prepared(config, pipeline_file, rows, resources, shutdown, debug=debug)
+        launcher, pipeline = Launcher.of(config).for_preview(rows).read(pipeline_file)
+        spark = resources.enter_context(OwnSpark(config, debug=debug, on_start=shutdown.kill_at_exit))
+        run = resources.enter_context(launcher.prepared(pipeline, spark.session))
+        shutdown.drain(run)
         unknown = sorted(set(nodes) - {node.name for node in run.pipeline})
         if unknown:
             raise click.UsageError(f"there is no node '{unknown[0]}' in {run.pipeline.file}")
@@ -96,23 +100,6 @@ def preview(
         if too_slow:
             click.echo(too_slow, err=True)
     return ExitCode.OK
-
-
-def _prepared(
-    config: AppConfig, pipeline_file: str | None, rows: int, resources: ExitStack, shutdown: Shutdown, *, debug: bool
-) -> PipelineRun:
-    """Return a run that is ready to start."""
-    from streamling.engine.launch.launcher import Launcher
-    from streamling.engine.launch.spark import start_spark
-
-    launcher = Launcher.of(config).for_preview(rows)
-    run = launcher.run(launcher.pipeline(pipeline_file))
-    runtime = start_spark(config, run.node_declarations.spark_packages, debug=debug)
-    resources.callback(runtime.stop)
-    shutdown.clean_up = runtime.kill
-    launcher.build(run, runtime.session)
-    shutdown.drain(run)
-    return run
 
 
 def _run(run: PipelineRun, nodes: Sequence[str], rows: int, seconds: float) -> str:

@@ -7,8 +7,8 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,7 +135,7 @@ def _run(
     dry_run: bool,
     debug: bool,
 ) -> int:
-    from streamling.engine.launch.spark import OwnSpark, start_spark
+    from streamling.engine.launch.spark import OwnSpark
     from streamling.observe.telemetry.logging import configure_logging
     from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
     from streamling.pipeline.config import load_config
@@ -145,45 +145,35 @@ def _run(
         config = load_config(config_name or "config", cwd=Path.cwd(), env=os.environ)
         configure_logging(config.log_format, "debug" if debug else config.log_level)
     shutdown.budget = config.shutdown_budget_secs
-    with ExitStack() as resources:
-
-        def start(packages: frozenset[str]) -> SparkDriver:
-            runtime = start_spark(config, packages, debug=debug, timings=timings)
-            shutdown.clean_up = runtime.kill
-            return runtime
-
-        spark = OwnSpark(start)
-        resources.callback(spark.stop)
+    with OwnSpark(config, debug=debug, timings=timings, on_start=shutdown.kill_at_exit) as spark:
         # everything below happens while the JVM starts
-        spark.start_early(config, pipeline_file or config.pipeline_definition_location)
+        spark.start_early(pipeline_file or config.pipeline_definition_location)
         with timings.phase("read the pipeline"):
             from streamling.engine.launch.launcher import Launcher
             from streamling.observe.traces import reporting_traces
             from streamling.serve.admin.server import admin_server
 
-            launcher = Launcher.of(config)
-            pipeline = launcher.pipeline(pipeline_file)
-            launcher = launcher.named_after(pipeline)
+            launcher, pipeline = Launcher.of(config).read(pipeline_file)
         if not launcher.writes_to_stdout(pipeline):
             process.release_stdout()  # a plugin may print
         config = launcher.config
-        state = resources.enter_context(launcher.state(pipeline, in_memory=dry_run))
-        counted = is_reported(config, metrics_file)
-        run = launcher.run(pipeline, state, count_in_spark=counted)
-        runtime = spark.started(run.node_declarations.spark_packages)
-        launcher.build(run, runtime.session, timings=timings, check_workers=not dry_run)
-        if dry_run:
-            log.info("%s: every plan can be built", pipeline.file)
-        else:
+        launcher = replace(launcher, count_in_spark=is_reported(config, metrics_file))
+        with launcher.prepared(
+            pipeline, spark.session, in_memory=dry_run, timings=timings, check_workers=not dry_run
+        ) as run:
+            if dry_run:
+                log.info("%s: every plan can be built", pipeline.file)
+                return ExitCode.OK
             shutdown.drain(run)
+            driver = spark.started()
             with (
                 reporting_metrics(run.metrics, config, metrics_file, os.environ),
                 reporting_traces(run.observer.epochs, config, os.environ),
                 admin_server(
-                    run, runtime.session(), config, partial(_previews, config, config_name, pipeline.file)
+                    run, driver.session(), config, partial(_previews, config, config_name, pipeline.file)
                 ) as admin,
             ):
-                _flow(run, runtime, timings, config, admin)
+                _flow(run, driver, timings, config, admin)
     return ExitCode.OK
 
 
@@ -194,7 +184,7 @@ def _previews(config: AppConfig, config_name: str | None, file: str) -> Preview:
     return partial(FilePreviews(config, config_name).open_file, file)
 
 
-def _flow(run: PipelineRun, runtime: SparkDriver, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
+def _flow(run: PipelineRun, driver: SparkDriver, timings: Timings, config: AppConfig, admin: AdminServer) -> None:
     """Run until the end."""
     from streamling.cli.watch import show_progress
 
@@ -203,7 +193,7 @@ def _flow(run: PipelineRun, runtime: SparkDriver, timings: Timings, config: AppC
         admin.first_rows()
 
     run.on_first_rows(on_first_rows)
-    with show_progress(run), runtime.translate_failures(), _prepare_next_start(runtime):
+    with show_progress(run), driver.translate_failures(), _prepare_next_start(driver):
         run.start()
         log.info("%s is running (%s)", run.pipeline.file, config.application_id)
         _wait(run, tolerant=config.preview_tolerant_mode)
@@ -227,13 +217,13 @@ def _wait(run: PipelineRun, *, tolerant: bool) -> None:
 
 
 @contextmanager
-def _prepare_next_start(runtime: SparkDriver) -> Iterator[None]:
+def _prepare_next_start(driver: SparkDriver) -> Iterator[None]:
     """Prepare the next run: a separate process with low priority builds the archive, when this run has ended or has
     been running for a while."""
 
     def build() -> None:
-        if runtime.archive_missing():
-            runtime.build_archive_in_background()
+        if driver.archive_missing():
+            driver.build_archive_in_background()
 
     timer = threading.Timer(_ARCHIVE_AFTER_SECONDS, build)
     timer.daemon = True

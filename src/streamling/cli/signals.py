@@ -16,10 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NoReturn, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from streamling.cli.errors import ExitCode
 from streamling.observe.telemetry.logging import formatted_as_json
+
+if TYPE_CHECKING:
+    from streamling.spark.jvm.session import SparkDriver
 
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 #: GNU timeout signals its child and then the whole group. A person who presses Ctrl-C twice means it.
@@ -57,6 +60,10 @@ class Shutdown:
         """Drain ``run`` on a signal from now on."""
         with self._lock:
             self._run = run
+
+    def kill_at_exit(self, driver: SparkDriver) -> None:
+        """From now on, a forced exit kills the JVM."""
+        self.clean_up = driver.kill
 
     def on_signal(self, number: int) -> None:
         """Handle a signal, immediately and on a separate thread."""

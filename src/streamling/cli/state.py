@@ -175,7 +175,7 @@ def import_(
 
 
 def _backup_entries(backup: TextIO, node: str | None) -> dict[str, Any]:
-    from streamling.engine.state.keys import owner
+    from streamling.engine.state.store import owner
     from streamling.errors import StreamlingError
 
     try:
@@ -258,8 +258,7 @@ def _require_pipeline_file(launcher: Launcher, file: _File, pipeline_file: str |
 
 def _find(launcher: Launcher, names: frozenset[str] | None) -> StateBackend | None:
     """Return the state of the pipeline, also if it was written before the pipeline had an `application_id`."""
-    from streamling.engine.state.keys import owner
-    from streamling.engine.state.store import find_legacy_state
+    from streamling.engine.state.store import find_legacy_state, owner
 
     found = launcher.state_store.find()
     if not launcher.is_named_after_file or (found is not None and found.items()):
@@ -309,7 +308,7 @@ def _read_file(pipeline_file: str | None, launcher: Launcher) -> _File:
 
 
 def _entries(items: Mapping[str, Any], names: frozenset[str] | None) -> Iterator[Entry]:
-    from streamling.engine.state.keys import owner
+    from streamling.engine.state.store import owner
 
     for key, value in items.items():
         node = owner(key, names or frozenset())

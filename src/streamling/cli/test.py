@@ -112,7 +112,7 @@ def _nothing_found(paths: Sequence[Path], selection: str | None) -> str:
 
 
 def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: bool) -> list[CaseResult]:
-    from streamling.dev.pipeline_tests.suite import run_cases
+    from streamling.dev.pipeline_tests.run_case import run_cases
     from streamling.dev.pipeline_tests.update import record
 
     results, canvas = [], canvas_of_stdout()
@@ -127,16 +127,13 @@ def _run(cases: Sequence[LoadedCase], *, fail_fast: bool, debug: bool, update: b
 @contextmanager
 def _spark(debug: bool) -> Iterator[Callable[[], SparkSession]]:
     """Start the JVM while the first pipelines are read."""
-    from streamling.engine.launch.spark import start_spark
+    from streamling.engine.launch.spark import OwnSpark
     from streamling.pipeline.config import load_config
 
     config = load_config(cwd=Path.cwd(), env=os.environ)
     conf = {**config.spark.conf, "spark.sql.shuffle.partitions": "1"}
-    runtime = start_spark(config, master="local[*]", conf=conf, quick=True, debug=debug)
-    try:
-        yield runtime.session
-    finally:
-        runtime.stop()
+    with OwnSpark(config, master="local[*]", conf=conf, quick=True, debug=debug) as spark:
+        yield spark.started().session
 
 
 def _lines(result: CaseResult, canvas: Canvas, is_updated: bool, debug: bool) -> Iterator[str]:

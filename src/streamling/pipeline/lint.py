@@ -39,8 +39,7 @@ def _unused_tables(pipeline: Pipeline) -> Iterator[Problem]:
     """Warn about tables in memory that are filled, but that no SQL queries; one in Postgres may be for others."""
     queried = {canonical(lookup.table) for node in pipeline for lookup in node.options.lookups()}
     for node in pipeline.transforms:
-        is_private = getattr(node.options, "backend_type", None) == "InMemory"
-        if is_private and node.upstreams and canonical(node.name) not in queried:
+        if getattr(node.options, "is_private_table", False) and node.upstreams and canonical(node.name) not in queried:
             remedy = f"query it with dynamic_table_check('{node.name}', column), or remove it"
             yield problem_at(f"{node} is filled, but no SQL looks values up in it", node.location, remedy)
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from streamling.errors import NodeLabel
 from streamling.pipeline.document.location import UNKNOWN_LOCATION, Location
 from streamling.pipeline.options import NodeOptions
+
+if TYPE_CHECKING:
+    from streamling.pipeline.config import AppConfig
+
+log = logging.getLogger(__name__)
 
 
 class NodeKind(StrEnum):
@@ -108,6 +115,15 @@ class Pipeline:
     @property
     def sinks(self) -> tuple[Node, ...]:
         return self.of_kind(NodeKind.SINK)
+
+    def with_config_defaults(self, config: AppConfig) -> Pipeline:
+        """Return the same with the defaults of the configuration for fields that its nodes do not set. Warns about
+        fields that have no effect."""
+        for node in self:
+            for name, why in node.options.ineffective().items():
+                log.warning("%s: `%s` has no effect: %s", node, name, why)
+        nodes = (replace(node, options=node.options.with_config_defaults(config)) for node in self.nodes)
+        return replace(self, nodes=tuple(nodes))
 
     def consumers(self, name: str) -> tuple[Node, ...]:
         return self._consumers.get(name, ())

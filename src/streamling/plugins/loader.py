@@ -6,6 +6,7 @@ A file marks its classes with ``@plugin("acme.orders")``. Both end up in the reg
 
 from __future__ import annotations
 
+import ast
 import inspect
 import sys
 import traceback
@@ -24,7 +25,6 @@ from streamling.pipeline.model import NodeKind
 from streamling.plugins.operators import Operator
 from streamling.plugins.preprocessor import Preprocessor
 from streamling.plugins.registry import Registry
-from streamling.plugins.scan import declared_ids
 from streamling.spark.pickling import FILE_MODULE
 from streamling.sql.user_functions import SqlFunction
 
@@ -227,3 +227,36 @@ def _line(operator: Any) -> int:
         return inspect.getsourcelines(operator)[1]
     except (OSError, TypeError):
         return 0
+
+
+# ── the ids that a file declares, found without running it ───────────────────────────────────────────────────────
+
+
+def declared_ids(file: Path) -> frozenset[str] | None:
+    """Return the ids in the ``@plugin("…")`` decorators of ``file``; None if they cannot be known without running
+    it."""
+    try:
+        tree = ast.parse(file.read_bytes(), str(file))
+    except (OSError, SyntaxError, ValueError):
+        return None
+    names = {"plugin", *_aliases(tree)}
+    ids = set()
+    for call in _calls(tree):
+        called = call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
+        if called not in names:
+            continue
+        id = call.args[0] if call.args else next((word.value for word in call.keywords if word.arg == "id"), None)
+        if not isinstance(id, ast.Constant) or not isinstance(id.value, str):
+            return None
+        ids.add(id.value)
+    return frozenset(ids)
+
+
+def _aliases(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            yield from (alias.asname for alias in node.names if alias.name == "plugin" and alias.asname)
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from streamling.errors import StreamlingError
 from streamling.serve.api_access import Key, Operator, Viewer, check_namespace
 from streamling.serve.api_errors import ApiError
 from streamling.serve.catalogue import Actor
@@ -17,7 +20,6 @@ from streamling.serve.control import ControlPlane
 from streamling.serve.errors import Refused
 from streamling.serve.lifecycle import State
 from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord, StateOnDelete
-from streamling.serve.paging import page_of
 from streamling.serve.schemas import NewPipeline, PipelineList, PipelineObject
 from streamling.serve.slow_calls import SlowCalls
 
@@ -73,7 +75,7 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
                 raise Refused(
                     "exists", f"the pipeline '{key}' already exists", "use PUT to replace it, or another name"
                 )
-            control.check(key, body)
+            control.check(key, body, starts=True)
             return answer(response, catalogue.create(key, body, Actor(principal.name)))
 
         return await slow.run(principal, create)
@@ -103,7 +105,7 @@ def pipeline_routes(control: ControlPlane, is_stopping: Callable[[], bool], slow
         key = PipelineKey.checked(*key)
 
         def put() -> PipelineObject:
-            control.check(key, body)
+            control.check(key, body, starts=True)
             exists = key in catalogue.records()
             record = catalogue.put(key, body, Actor(principal.name), etag=if_match, only_create=if_match is None)
             response.status_code = 200 if exists else 201
@@ -185,3 +187,31 @@ async def _log_lines(
         # before the records are read: nothing is logged after the pipeline has been removed
         is_over = is_stopping() or key not in control.catalogue.records()
         records = control.logs.after(pipeline, last)
+
+
+# ── pages ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def page_of(
+    records: Sequence[PipelineRecord], cursor: str | None, limit: int
+) -> tuple[list[PipelineRecord], str | None]:
+    """Return the ``limit`` records after ``cursor``, and the cursor of the next page. Records that were added or
+    removed in the meantime do not shift pages."""
+    after = _decoded(cursor) if cursor else None
+    rest = [record for record in records if after is None or record.key > after]
+    page = rest[:limit]
+    return page, _encoded(page[-1].key) if len(rest) > limit else None
+
+
+def _encoded(key: PipelineKey) -> str:
+    return base64.urlsafe_b64encode(str(key).encode()).decode()
+
+
+def _decoded(cursor: str) -> PipelineKey:
+    try:
+        namespace, slash, name = base64.urlsafe_b64decode(cursor).decode().partition("/")
+    except (binascii.Error, ValueError):
+        slash = ""
+    if not slash:
+        raise StreamlingError.user("the cursor is invalid", remedy="use the value of 'next' of the previous page")
+    return PipelineKey(namespace, name)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,17 +13,16 @@ from starlette.types import ASGIApp
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.observe.telemetry.log_book import LogBook
+from streamling.pipeline.document.loader import load_yaml
+from streamling.pipeline.model import NodeKind
 from streamling.pipeline.secrets.store import SecretStore
-from streamling.redaction import MASK
+from streamling.redaction import MASK, redact
 from streamling.serve.catalogue import Catalogue
 from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.fleet_metrics import MeasuredPipeline, fleet_exposition
 from streamling.serve.launchers import Launchers
 from streamling.serve.lifecycle import State
-from streamling.serve.masking import masked_text, masked_values
 from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord
-from streamling.serve.problems import problem_objects
-from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import Preview
 from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary, ProblemObject
@@ -53,18 +54,23 @@ class ControlPlane:
 
     # ── checks ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def check(self, key: PipelineKey, wanted: PipelineBody, preview: Preview | None = None) -> None:
+    def check(
+        self, key: PipelineKey, wanted: PipelineBody, preview: Preview | None = None, *, starts: bool = False
+    ) -> None:
         """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
-        its columns now is not an error: it may be available when the pipeline starts."""
-        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview):
+        its columns now is not an error: it may be available when the pipeline starts. With ``starts``, it starts if it
+        is valid."""
+        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview, starts):
             raise InvalidDefinition(problem_objects(problems, wanted.definition))
 
-    def _problems(self, record: PipelineRecord, preview: Preview | None) -> list[Problem]:
+    def _problems(self, record: PipelineRecord, preview: Preview | None, starts: bool) -> list[Problem]:
         if MASK in record.definition or MASK in str(record.config):
             message = f"the definition contains {MASK}, which stands for a secret that was masked in a response"
             return [Problem(message, remedy="write the value, or better ${secret:NAME}")]
         try:
-            self._launchers.check(record, preview)
+            checked = self._launchers.check(record, preview)
+            if starts:
+                self._launchers.keep(checked)
         except InvalidPipeline as error:
             return error.problems
         except StreamlingError as error:
@@ -166,3 +172,91 @@ class ControlPlane:
 
 def _moment(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+# ── rates ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+#: rates are averaged over this time; over less they would jump with every batch
+_SECONDS = 10.0
+
+
+class RowRates:
+    """Remembers the counts of the last seconds. Called from any thread; a lost count does no harm."""
+
+    def __init__(self) -> None:
+        self._counts: dict[PipelineKey, deque[tuple[float, int]]] = {}
+
+    def rate(self, key: PipelineKey, now: float, rows: int) -> float | None:
+        """Return the rows per second since the oldest count within the last seconds; None if there is none."""
+        counts = self._counts.setdefault(key, deque())
+        if counts and rows < counts[-1][1]:  # the pipeline has been restarted
+            counts.clear()
+        while len(counts) > 1 and now - counts[0][0] > _SECONDS:
+            counts.popleft()
+        rate = (rows - counts[0][1]) / (now - counts[0][0]) if counts and now > counts[0][0] else None
+        counts.append((now, rows))
+        return rate
+
+
+# ── definitions without secrets, but with the references to them ─────────────────────────────────────────────────
+
+_REFERENCE = re.compile(r"\$\{[^}]*\}")
+#: Quotes end everything that is recognised as a credential by its form, such as `token=…`; the private character keeps
+#: other quotes apart.
+_PLACEHOLDER = '"\ue000{}\ue000"'
+_PLACEHOLDERS = re.compile('"\ue000(\\d+)\ue000"')
+
+
+def masked_text(text: str) -> str:
+    """Return ``text`` with secrets masked; ``${secret:NAME}`` names a secret and stays."""
+    references = _REFERENCE.findall(text)
+    numbers = iter(range(len(references)))
+    hidden = _REFERENCE.sub(lambda _: _PLACEHOLDER.format(next(numbers)), text.replace("\ue000", ""))
+    return _PLACEHOLDERS.sub(lambda found: references[int(found[1])], redact(hidden))
+
+
+def masked_values(value: Any) -> Any:
+    """Return a JSON value with secrets masked in all of its texts."""
+    if isinstance(value, dict):
+        return {key: masked_values(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [masked_values(each) for each in value]
+    return masked_text(value) if isinstance(value, str) else value
+
+
+# ── problems of a definition as clients see them ─────────────────────────────────────────────────────────────────
+
+
+def problem_objects(problems: list[Problem], definition: str) -> list[ProblemObject]:
+    """Return ``problems`` of ``definition``."""
+    nodes = sorted(_node_lines(definition), key=lambda each: each[0])
+    return [
+        ProblemObject(
+            message=redact(problem.message),
+            line=problem.line,
+            column=problem.column,
+            node=_node_at(problem.line, nodes),
+            remedy=redact(problem.remedy) if problem.remedy else None,
+        )
+        for problem in problems
+    ]
+
+
+def _node_lines(definition: str) -> Iterator[tuple[int, str | None]]:
+    """Yield the line where each section and each node begins; a section has no name."""
+    try:
+        document = load_yaml(definition, "")
+    except InvalidPipeline:
+        return
+    if not isinstance(document.data, dict):
+        return
+    for section, nodes in document.data.items():
+        yield document.entry_location((section,)).key.line, None
+        if section in {kind.section for kind in NodeKind} and isinstance(nodes, dict):
+            for name in nodes:
+                yield document.entry_location((section, name)).key.line, str(name)
+
+
+def _node_at(line: int, nodes: list[tuple[int, str | None]]) -> str | None:
+    before = [name for start, name in nodes if start <= line]
+    return before[-1] if before else None

@@ -5,24 +5,29 @@ from __future__ import annotations
 import json
 import logging
 import os
+import threading
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.engine.launch.launcher import Launcher
+from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.network.hosts import matches_any
+from streamling.observe.telemetry.reporting import is_reported
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.pipeline_settings import config_of_pipeline
 from streamling.pipeline.document.loader import load_yaml
+from streamling.pipeline.model import Pipeline
 from streamling.pipeline.secrets.store import SecretStore, StoredSecrets
 from streamling.plugins.connections import ExternalPosition
 from streamling.plugins.shared import SharedResources
 from streamling.serve.config import ServeConfig
-from streamling.serve.model import PipelineRecord
+from streamling.serve.model import PipelineKey, PipelineRecord
 from streamling.serve.runtime import Preview
 from streamling.serve.sizes import SIZES
 
@@ -31,7 +36,48 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+#: the setting of a Spark session that names the scheduler pool of its pipeline
+POOL = "spark.scheduler.pool"
+
 _CONFIG_FILE = "config"
+#: how long the result of a check is good for a start
+_KEPT_SECONDS = 30.0
+#: fields of a record that decide what runs
+_DECIDING = ("definition", "config", "size", "managed_by")
+
+
+@dataclass(frozen=True)
+class ParsedPipeline:
+    """A record and its pipeline."""
+
+    record: PipelineRecord
+    launcher: Launcher
+    pipeline: Pipeline
+    #: a run without a state, whose sources have been asked
+    checked: PipelineRun | None = None
+
+
+class _CheckedPipelines:
+    """Pipelines that wait for their start, for a short time: their sources may have other columns later."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: with the time at which each was checked
+        self._kept: dict[PipelineKey, tuple[float, ParsedPipeline]] = {}
+
+    def put(self, checked: ParsedPipeline) -> None:
+        now = time.monotonic()
+        with self._lock:
+            recent = {key: kept for key, kept in self._kept.items() if kept[0] > now - _KEPT_SECONDS}
+            self._kept = {**recent, checked.record.key: (now, checked)}
+
+    def take(self, record: PipelineRecord) -> ParsedPipeline | None:
+        with self._lock:
+            since, checked = self._kept.pop(record.key, (0.0, None))
+        if checked is None or since < time.monotonic() - _KEPT_SECONDS:
+            return None
+        same = all(getattr(checked.record, name) == getattr(record, name) for name in _DECIDING)
+        return checked if same else None
 
 
 @dataclass(frozen=True)
@@ -46,6 +92,7 @@ class Launchers:
     secrets: SecretStore
     #: what all pipelines of the process share: clients and connections with equal settings
     shared: SharedResources = field(default_factory=SharedResources, repr=False)
+    _checked: _CheckedPipelines = field(default_factory=_CheckedPipelines, repr=False)
 
     def of(self, record: PipelineRecord, preview: Preview | None = None) -> Launcher:
         """Return the configuration and the node types of a pipeline; raises `InvalidPipeline`."""
@@ -62,12 +109,33 @@ class Launchers:
             stored_secrets=stored,
             shared=self.shared,
         )
+        counted, pool = is_reported(launcher.config, None), {POOL: str(record.key)}
+        launcher = replace(launcher, count_in_spark=counted, spark_settings=pool)
         return launcher if preview is None else launcher.for_preview(preview.rows)
 
-    def check(self, record: PipelineRecord, preview: Preview | None = None) -> None:
+    def parse(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
+        """Read the definition; raise `InvalidPipeline` if it is wrong."""
+        launcher = self.of(record, preview)
+        return ParsedPipeline(record, launcher, launcher.parse(record.definition, record.file))
+
+    def check(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
         """Run all checks that need no JVM; raise `InvalidPipeline`, or another error if a source could not be asked."""
-        launcher = self.of(record, preview).without_waiting()
-        launcher.run(launcher.parse(record.definition, record.file)).check_without_spark()
+        parsed = self.parse(record, preview)
+        run = parsed.launcher.without_waiting().run(parsed.pipeline)
+        run.check_without_spark()
+        return replace(parsed, checked=run)
+
+    def keep(self, checked: ParsedPipeline) -> None:
+        """Keep a definition that was checked for the start that follows, which then asks no source."""
+        record = checked.record
+        starts_here = record.desired == "running" and record.isolation == "shared"
+        if starts_here and "startup_timeout_sec" not in record.config:  # otherwise a start waits for systems
+            self._checked.put(checked)
+
+    def take(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
+        """Return what was kept for ``record``, once; it is parsed if there is nothing, the record has changed since, or
+        the check is too old."""
+        return self._checked.take(record) or self.parse(record, preview)
 
     def delete_state(self, spark: Callable[[], SparkSession], record: PipelineRecord) -> None:
         """Delete the entries of the state backend and the positions that nodes store elsewhere, such as the offsets of

@@ -1,8 +1,8 @@
 """The boundary between control (catalogue, API, reconciler) and data plane: where pipelines run.
 
 The reconciler decides what runs, a `PipelineRuntime` runs it: on threads of this process (`shared_runtime.py`), or in a
-process of its own (`process_runtime.py`). To pause a pipeline means to unload it: its position is stored, and a paused
-pipeline costs nothing.
+process of its own (`process_runtime.py`). A client pauses a pipeline; the reconciler then unloads it: its position is
+stored, and it costs nothing.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ import logging
 import resource
 import socket
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -17,6 +18,7 @@ from streamling.observe.rate_history import recording
 from streamling.observe.telemetry.log_book import LogBook
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.secrets.store import SecretStore
+from streamling.plugins.state_backend import SqlDatabase
 from streamling.serve.access import Access, RateLimit, is_loopback
 from streamling.serve.catalogue import Catalogue, open_database
 from streamling.serve.config import ServeConfig, ServeSettings
@@ -28,10 +30,10 @@ from streamling.serve.process_runtime import ProcessRuntime
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.shared_runtime import SharedRuntime
 from streamling.serve.warm_spark import WarmSpark, start_shared_spark
-from streamling.serve.writability import Writability
 
 if TYPE_CHECKING:
     import uvicorn
+
 
 log = logging.getLogger(__name__)
 
@@ -195,3 +197,48 @@ def _allow_many_files() -> None:
     if soft < hard:
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+# ── whether the catalogue can be written ─────────────────────────────────────────────────────────────────────────
+
+#: A result holds for this long: probes need no token, and must not make the database work all the time.
+_FRESH_SECONDS = 5.0
+#: a write that takes longer counts as impossible
+_WRITE_SECONDS = 1.0
+
+
+class Writability:
+    """Writes to the database at most every few seconds. May be asked from any thread."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._was_writable = True
+        self._checked_at = -_FRESH_SECONDS
+        self._ended = threading.Event()
+        self._ended.set()
+
+    def is_writable(self) -> bool:
+        """Return whether the last write succeeded. Waits a second at most, and only one thread at a time."""
+        with self._lock:
+            is_due = self._ended.is_set() and time.monotonic() - self._checked_at >= _FRESH_SECONDS
+            if is_due:
+                self._checked_at = time.monotonic()
+                self._ended.clear()
+                threading.Thread(target=self._check, name="check database", daemon=True).start()
+        if is_due:
+            self._ended.wait(_WRITE_SECONDS)
+        is_late = not self._ended.is_set() and time.monotonic() - self._checked_at >= _WRITE_SECONDS
+        return self._was_writable and not is_late
+
+    def _check(self) -> None:
+        try:
+            self._database.check_writable()
+        except StreamlingError as error:
+            if self._was_writable:
+                log.warning("the server is not ready: %s", error.with_causes)
+            self._was_writable = False
+        else:
+            self._was_writable = True
+        finally:
+            self._ended.set()

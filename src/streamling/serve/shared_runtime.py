@@ -17,7 +17,7 @@ from streamling.errors import StreamlingError
 from streamling.observe.rate_history import RunCounts
 from streamling.observe.telemetry.logging import current_pipeline
 from streamling.observe.telemetry.metrics import Series
-from streamling.observe.telemetry.reporting import is_reported, reporting_metrics
+from streamling.observe.telemetry.reporting import reporting_metrics
 from streamling.redaction import redact
 from streamling.serve.background import Background
 from streamling.serve.launchers import Launchers
@@ -25,7 +25,7 @@ from streamling.serve.model import PipelineRecord
 from streamling.serve.runtime import JvmDeath, Measures, Phase, Preview, Report
 from streamling.serve.sizes import SIZES
 from streamling.serve.thread_costs import ThreadMeter
-from streamling.serve.warm_spark import POOL, SharedJvm, WarmSpark
+from streamling.serve.warm_spark import SharedJvm, WarmSpark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -232,20 +232,15 @@ class SharedHandle:
         from streamling.serve.admin.routes import reading_routes
 
         record, runtime = self._record, self._runtime
-        launcher = runtime.launchers.of(record, self._preview)
-        pipeline = launcher.parse(record.definition, record.file)
+        parsed = runtime.launchers.take(record, self._preview)
         self._check_wanted()
-        state = self._resources.enter_context(launcher.state(pipeline))
-        run = launcher.run(
-            pipeline,
-            state,
-            count_in_spark=is_reported(launcher.config, None),
-            spark_settings={POOL: str(record.key)},
+        launcher = parsed.launcher
+        run = self._resources.enter_context(
+            launcher.prepared(parsed.pipeline, lambda packages: self._session, checked=parsed.checked)
         )
-        launcher.build(run, self._session)
         self._check_wanted()
         assert self._jvm is not None
-        session = self._jvm.runtime.session()
+        session = self._jvm.driver.session()
         if not launcher.is_preview:
             self._resources.enter_context(reporting_metrics(run.metrics, launcher.config, None, os.environ))
         run.on_finish(self._finish)
@@ -265,7 +260,7 @@ class SharedHandle:
         spark, pool = self._runtime.spark, str(self._record.key)
         self._jvm = spark.jvm()
         self._jvm.join(self)
-        session = self._jvm.runtime.session()
+        session = self._jvm.driver.session()
         self._has_session = True
         spark.add_pool(session, pool, SIZES[self._record.size].weight)
         self._resources.callback(spark.remove_pool, session, pool)

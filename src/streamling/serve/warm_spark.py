@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-POOL = "spark.scheduler.pool"
-
 
 def start_shared_spark(config: AppConfig, *, debug: bool) -> SparkDriver:
     """Return a JVM with every Spark connector: pipelines that come later may need any of them."""
@@ -83,8 +81,8 @@ class Death:
 class SharedJvm:
     """One JVM and the pipelines that use it."""
 
-    def __init__(self, runtime: SparkDriver) -> None:
-        self.runtime = runtime
+    def __init__(self, driver: SparkDriver) -> None:
+        self.driver = driver
         self._users: set[JvmUser] = set()
         self._lock = threading.Lock()
         self._death: Death | None = None
@@ -100,7 +98,7 @@ class SharedJvm:
 
     def death(self) -> Death | None:
         """Return how it has ended; None while it runs, and if it was stopped."""
-        if self._death is None and (error := self.runtime.failure()) is not None:
+        if self._death is None and (error := self.driver.failure()) is not None:
             with self._lock:
                 if self._death is None:
                     evaluating = frozenset(user for user in self._users if user.is_evaluating)
@@ -110,7 +108,7 @@ class SharedJvm:
 
     def watch(self) -> bool:
         """Wait for the end of the JVM and notify its users. Return whether it was not stopped by us."""
-        self.runtime.wait()
+        self.driver.wait()
         if self.death() is None:
             return False
         with self._lock:
@@ -133,18 +131,18 @@ class WarmSpark:
     def jvm(self) -> SharedJvm:
         """Return the JVM; another one is started if the last one has died."""
         with self._lock:
-            if self._jvm is None or not self._jvm.runtime.alive():
+            if self._jvm is None or not self._jvm.driver.alive():
                 if self._jvm is not None:
                     log.error("Spark has stopped and is started again; all pipelines restart")
                     self._jvm.death()  # not known any more once it is stopped
-                    self._jvm.runtime.stop()
+                    self._jvm.driver.stop()
                 self._jvm = None  # another start follows if this one fails
                 self._jvm = self._started()
             return self._jvm
 
     def session(self) -> SparkSession:
         """Return the session; waits for it."""
-        return self.jvm().runtime.session()
+        return self.jvm().driver.session()
 
     def _started(self) -> SharedJvm:
         jvm = SharedJvm(self._start())
@@ -152,7 +150,7 @@ class WarmSpark:
         return jvm
 
     def _watch(self, jvm: SharedJvm) -> None:
-        was_ready = jvm.watch() and jvm.runtime.is_ready()
+        was_ready = jvm.watch() and jvm.driver.is_ready()
         if was_ready and self._stays_up:  # a JVM that cannot start would be replaced for ever
             with suppress(StreamlingError):
                 self.session()
@@ -160,7 +158,7 @@ class WarmSpark:
     def is_up(self) -> bool:
         """Return whether the session is ready."""
         jvm = self._jvm
-        return jvm is not None and jvm.runtime.alive() and jvm.runtime.is_ready()
+        return jvm is not None and jvm.driver.alive() and jvm.driver.is_ready()
 
     @staticmethod
     def add_pool(session: SparkSession, name: str, weight: int) -> None:
@@ -177,13 +175,13 @@ class WarmSpark:
         self._stays_up = False
         with self._lock:
             if self._jvm is not None:
-                self._jvm.runtime.stop()
+                self._jvm.driver.stop()
 
     def kill(self) -> None:
         """Kill the JVM without waiting."""
         self._stays_up = False
         if (jvm := self._jvm) is not None:
-            jvm.runtime.kill()
+            jvm.driver.kill()
 
 
 def _pools(session: SparkSession) -> Any:

@@ -8,9 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from streamling.cli.drawing.graph import graph_of
-from streamling.cli.drawing.layout import layout_of
 from streamling.cli.drawing.mermaid import mermaid
-from streamling.cli.drawing.svg import svg
+from streamling.cli.drawing.svg import layout_of, svg
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 

@@ -14,7 +14,7 @@ from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.config import ClickHouseSettings
 from streamling.connectors.clickhouse.server import ClickHouseServer
 from streamling.connectors.clickhouse.sink import ClickHouseSink, ClickHouseSinkOptions
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.engine.state.memory import MemoryState
 from streamling.network.policy import ANY_ADDRESS

@@ -11,7 +11,6 @@ from streamling.connectors.hybrid.options import HybridSourceOptions
 from streamling.connectors.kafka.source import AvroDecoding
 from streamling.errors import InvalidPipeline
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.parse import parse_pipeline
 from streamling.plugins.registry import Registry
 
@@ -42,7 +41,7 @@ def test_every_field_of_the_topic_reaches_the_kafka_source():
 
 def test_the_columns_of_a_table_have_no_effect_and_a_warning_says_so(caplog):
     tables = [{"source_type": "clickhouse", "table_name": name, **columns} for name, columns in TABLES.items()]
-    apply_config_defaults(pipeline(bounded_sources=tables), AppConfig())
+    pipeline(bounded_sources=tables).with_config_defaults(AppConfig())
     assert caplog.messages == [
         "hybrid source 'orders': `bounded_sources[1].columns` has no effect: the columns are those of the topic"
     ]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from streamling.connectors.hybrid.phases import Phases, cursor_key, infer_phases, state_key
-from streamling.engine.state.keys import owner
+from streamling.engine.state.store import owner
 
 TOPIC = "orders"
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from streamling.connectors.kafka.config import KafkaSinkSettings
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.dev.services.avro import SchemaRegistry, decode
 from streamling.dev.services.kafka import LocalKafka
 from streamling.dev.services.registry import LocalRegistry

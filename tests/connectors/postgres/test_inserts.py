@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamling.connectors.postgres.inserts import InsertBackoff
+from streamling.connectors.postgres.sink import InsertBackoff
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from tests.connectors.postgres.driver import Driver

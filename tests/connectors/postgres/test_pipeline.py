@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.sink import PostgresSink
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import BadRow, StreamlingError
 from streamling.pipeline.config import AppConfig

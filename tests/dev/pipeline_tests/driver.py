@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from streamling.dev.pipeline_tests.load import load_file
-from streamling.dev.pipeline_tests.run_case import CaseResult
-from streamling.dev.pipeline_tests.suite import run_cases
+from streamling.dev.pipeline_tests.run_case import CaseResult, run_cases
 
 PIPELINE = """\
 sources:

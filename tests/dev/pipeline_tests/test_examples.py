@@ -7,7 +7,7 @@ from tests.dev.pipeline_tests.driver import problems
 from tests.paths import ROOT
 
 from streamling.dev.pipeline_tests.load import find_files, load_files
-from streamling.dev.pipeline_tests.suite import run_cases
+from streamling.dev.pipeline_tests.run_case import run_cases
 
 FOLDERS = [ROOT / "examples", ROOT / "src" / "streamling" / "cli" / "templates"]
 #: the example is about metrics and has no pipeline of its own

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from tests.harness.pipelines import finish, new_run
 
-from streamling.dev.contracts.harness import NoSpark
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource, NoSpark
 from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.pipeline.model import NodeKind

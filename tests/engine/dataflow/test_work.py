@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 from tests.harness.pipelines import eventually, finish, start_run
 
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.engine.run.run import PipelineRun
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.model import NodeKind

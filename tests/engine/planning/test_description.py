@@ -6,8 +6,7 @@ from tests.harness.pipelines import Bench, new_run
 
 from streamling.engine.planning.description import describe_plan, spark_plans
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.keys import owner
-from streamling.engine.state.store import state_store
+from streamling.engine.state.store import owner, state_store
 from streamling.pipeline.config import AppConfig
 from streamling.plugins.execution import ExecutionMode
 from streamling.sql.library.registry import FAMILIES, family
@@ -69,6 +68,20 @@ sinks:
 """)
     assert [segment.nodes for segment in plan.segments] == [("x", "y", "both")]
     assert plan.flows == {"a": ("a", "x", "both", "out"), "b": ("b", "y", "both", "out")}
+
+
+def test_nodes_that_run_on_the_same_rows_are_one_segment():
+    plan = _describe("""
+sources:
+  a: {type: numbers, primary_key: id}
+transforms:
+  low: {type: sql, primary_key: id, sql: SELECT id FROM a WHERE id < 3}
+  high: {type: sql, primary_key: id, sql: SELECT id FROM a WHERE id > 3}
+sinks:
+  out: {type: ledger, from: low}
+  other: {type: ledger, from: high}
+""")
+    assert [segment.nodes for segment in plan.segments] == [("low", "high")]
 
 
 def test_on_one_machine_arrow_runs_in_lanes():

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from streamling.observe.telemetry.metrics import MetricStore
-from streamling.observe.telemetry.metrics_file import MetricsFile
 from streamling.observe.telemetry.prometheus import exposition, family
+from streamling.observe.telemetry.reporting import MetricsFile
 from streamling.redaction import add_secrets
 
 

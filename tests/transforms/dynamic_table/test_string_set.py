@@ -61,7 +61,7 @@ def test_many_small_additions_do_not_make_many_parts(spark):
     for number in range(60):
         table.add([str(number)])
     assert asked(spark, table, ["0", "37", "59", "60"]) == [True, True, True, False]
-    assert len(table.parts) <= 4
+    assert len(table.subsets) <= 4
 
 
 def test_a_set_larger_than_its_heap_share_is_not_held(spark):

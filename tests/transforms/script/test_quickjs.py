@@ -5,8 +5,8 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.transforms.script.config import ScriptSettings
 from streamling.transforms.script.engine import Cause, Limits, ScriptFailed
-from streamling.transforms.script.engines import engine_for
 from streamling.transforms.script.quickjs import QuickJs
+from streamling.transforms.script.transform import engine_for
 
 
 @pytest.mark.parametrize(

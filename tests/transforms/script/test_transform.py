@@ -20,7 +20,7 @@ from streamling.plugins.placeholders import NoopMetrics, UnavailableState
 from streamling.plugins.registry import Registry
 from streamling.testing import PipelineHarness, TransformContract
 from streamling.transforms.script.config import ScriptSettings
-from streamling.transforms.script.transform import ScriptTransform
+from streamling.transforms.script.transform import ScriptTransform, returned_names
 from tests.harness.pipelines import Bench, finish, new_run
 from tests.paths import ROOT
 
@@ -327,3 +327,28 @@ def test_rows_that_a_script_fails_with_go_to_the_dead_letter_sink() -> None:
     assert seven["error"].startswith("the script failed in line 2: Error: seven\n")
     assert (seven["position"], seven["payload"]) == ("id=7", '{"id":7,"name":"n7","_gs_op":"i"}')
     assert nine["error"] == "column 'id' has type int64, which cannot hold a string: x"
+
+
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        ("row => ({ id: row.id, total: 1 })", ["id", "total"]),
+        (
+            "(row) => ({ ...row, total, 'with space': 2, [computed]: 3, 4: 5, get x() { return 1 } })",
+            ["total", "with space"],
+        ),
+        ("function process(row) { if (row.a) return null; return { id: 1 } }", ["id"]),
+        ("function process(row) { return row.a ? [{ a: 1 }, null] : (({ b: 2 })) }", ["a", "b"]),
+        ("function helper() { return { no: 1 } }\nfunction process(row) { return helper() }", []),
+        ("function process(row) { const f = () => ({ no: 1 }); return { yes: f().no } }", ["yes"]),
+        ("const one = () => ({ no: 1 })\nconst process = (row) => ({ yes: one() })", ["yes"]),
+        ("const a = () => ({ x: 1 })\nconst b = () => ({ y: 1 })", []),
+        ("function invoke(row: Row): Out { return { id: row.id, more: 1 } as Out }", ["id", "more"]),
+        ("function (row) { for (const x of row.l) { if (x) { return { deep: x } } } return row }", ["deep"]),
+        ("row => row", []),
+        ("this is not a script {{{", []),
+        ("", []),
+    ],
+)
+def test_names_in_returned_objects(script, names):
+    assert returned_names(script) == names

@@ -2,7 +2,7 @@
 
 The server converts what Arrow has no type for, such as UUIDs and Enums, and what different versions send differently,
 such as dates. What it cannot send as we hold it, numbers of 128 and 256 bits, is converted when it arrives
-(`arrow_values.py`).
+(`page_reader.py`).
 """
 
 from __future__ import annotations

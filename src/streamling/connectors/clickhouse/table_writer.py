@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from streamling.connectors.clickhouse.background_call import BackgroundCall
 from streamling.connectors.clickhouse.block_encoder import Block, BlockEncoder
 from streamling.connectors.clickhouse.client import ClickHouseClient
 from streamling.connectors.clickhouse.compression import Compression, level_problem
@@ -25,6 +25,7 @@ from streamling.errors import StreamlingError
 if TYPE_CHECKING:
     from streamling.connectors.clickhouse.sink import ClickHouseSinkOptions
     from streamling.plugins.context import NodeContext
+
 
 #: section of the configuration
 SECTION: Final = "clickhouse_sink"
@@ -156,3 +157,34 @@ def _arrow_stream(rows: pa.RecordBatch) -> pa.Buffer:
         with pa.ipc.new_stream(output, rows.schema) as writer:
             writer.write_batch(rows)
         return buffer.slice(0, output.tell())
+
+
+class BackgroundCall:
+    """Runs one call at a time beside the caller. The error of a call is raised by the next method."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._failure: BaseException | None = None
+
+    def start(self, call: Callable[[], None]) -> None:
+        """Wait for the previous call, then start this one."""
+        self.wait()
+        # a daemon, unlike the threads of a pool: a server that does not answer must not keep the process from ending
+        self._thread = threading.Thread(target=self._run, args=(call,), name=self._name, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until the call has ended."""
+        if self._thread is not None:
+            self._thread.join()
+        self._thread = None
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _run(self, call: Callable[[], None]) -> None:
+        try:
+            call()
+        except BaseException as error:
+            self._failure = error

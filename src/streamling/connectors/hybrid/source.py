@@ -6,13 +6,14 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
 from streamling.connectors.clickhouse.config import ClickHouseConfig
+from streamling.connectors.clickhouse.probe import clickhouse_connection
 from streamling.connectors.clickhouse.server import ClickHouseServer
-from streamling.connectors.hybrid.connections import table_connections
 from streamling.connectors.hybrid.handoff import HandOff
 from streamling.connectors.hybrid.offset_table import LoadedOffsets
 from streamling.connectors.hybrid.options import HybridSourceOptions, locate_error
@@ -31,8 +32,10 @@ from streamling.retry import RetryLog, backoff_delay, call_with_startup_retries
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from streamling.connectors.hybrid.options import HybridSourceOptions
     from streamling.connectors.kafka.source import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
+
 
 #: seconds between two checks whether the switch to the topic has been stored
 _STORED_CHECK = 0.1
@@ -231,3 +234,24 @@ def _kafka_context(context: NodeContext[HybridSourceOptions]) -> NodeContext[Kaf
     """Return the context of a Kafka source that reads the topic."""
     contextual: Any = context
     return replace(contextual, options=context.options.kafka)
+
+
+# ── checks of the ClickHouse server ──────────────────────────────────────────────────────────────────────────────
+
+
+def table_connections(context: NodeContext[HybridSourceOptions]) -> list[ConnectionCheck]:
+    """Return the checks of the server and of the offset table."""
+    config = context.config.part(ClickHouseConfig).clickhouse_source
+    server = ClickHouseServer.of(config, "clickhouse_source", context.network)
+    loaded = LoadedOffsets(context.options, server, context.config.application_id)
+    offsets = ConnectionCheck("ClickHouse", f"{server}, offset table {loaded.table}", partial(_check_offsets, loaded))
+    return [clickhouse_connection(server), offsets]
+
+
+def _check_offsets(loaded: LoadedOffsets) -> str:
+    found = loaded.read()
+    if not found:
+        missing = "does not exist" if found is None else f"has no row for the topic '{loaded.topic}'"
+        return f"{missing}: start_at decides where the topic is read from"
+    count = "1 partition" if len(found) == 1 else f"{len(found)} partitions"
+    return f"{count} of the topic '{loaded.topic}'"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -16,9 +15,6 @@ from streamling.connectors.postgres.session import Session
 from streamling.connectors.postgres.statements import Steps, Transaction
 from streamling.connectors.postgres.table import TableName
 from streamling.plugins.context import NodeContext
-
-if TYPE_CHECKING:
-    import psycopg
 
 ResultT = TypeVar("ResultT")
 
@@ -43,21 +39,21 @@ class Writer:
         )
         self._error_translator = ErrorTranslator(table, server)
 
-    def exchange(self) -> AbstractContextManager[psycopg.Connection]:
-        """Return the connection for one exchange with the server."""
-        return self.session.exchange()
-
     def transact(self, transaction: Transaction, rows: pa.Table, steps: Steps = ()) -> None:
         """Write ``rows``, already converted to printable columns, in one transaction."""
-        with self.exchange() as connection:
+        with self.session.exchange() as connection:
             connection.execute(transaction.begin)
-        with self.exchange() as connection, connection.cursor() as cursor, cursor.copy(transaction.copy) as copy:
+        with (
+            self.session.exchange() as connection,
+            connection.cursor() as cursor,
+            cursor.copy(transaction.copy) as copy,
+        ):
             for piece in csv_chunks(rows):
                 copy.write(piece)
         if statements := transaction.apply(steps):
-            with self.exchange() as connection:
+            with self.session.exchange() as connection:
                 connection.execute(statements)
-        with self.exchange() as connection:
+        with self.session.exchange() as connection:
             connection.execute(b"COMMIT")
 
     def attempt(self, work: Callable[[], ResultT], rows: pa.Table | None = None) -> ResultT:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pickle
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from streamling.dev.contracts.call_log import Call
 from streamling.dev.contracts.harness import NAME, PipelineHarness
+from streamling.engine.planning.executor_work import on_executor
 from streamling.errors import StreamlingError
 from streamling.pipeline.plugin_fields import typed_fields
 from streamling.plugins.operators import Operator
@@ -171,3 +173,20 @@ def _names(calls: Sequence[Call]) -> str:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# ── an operator as a Spark executor runs it: pickled, then called with batches ───────────────────────────────────
+
+
+def run_on_executor(
+    harness: PipelineHarness, operator: type[Operator[Any]], batches: list[pa.RecordBatch]
+) -> list[pa.RecordBatch]:
+    """Return the result of a partition of ``batches`` there; ``operator`` is the class as its author wrote it."""
+    from pyspark import cloudpickle
+
+    run = harness.prepare(batches)
+    assert run.analysis is not None
+    planned = run.analysis.nodes[NAME]
+    function = pickle.loads(cloudpickle.dumps(on_executor(planned, operator)))  # type: ignore[no-untyped-call]
+    made: Iterable[pa.RecordBatch] = function(map(add_operation, batches))
+    return list(made)

@@ -12,10 +12,10 @@ from streamling.dev.contracts.contract import (
     OperatorContract,
     describe_difference,
     missing,
+    run_on_executor,
     sample_rows,
     with_operation,
 )
-from streamling.dev.contracts.executor import run_on_executor
 from streamling.dev.contracts.harness import NAME, eventually, wait_for_end, wait_until_settled
 from streamling.engine.dataflow.lane import QUEUE_LENGTH
 from streamling.plugins.delivery import Delivery

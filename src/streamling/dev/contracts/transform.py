@@ -13,10 +13,10 @@ from streamling.dev.contracts.contract import (
     describe_difference,
     have_same_columns,
     missing,
+    run_on_executor,
     sample_rows,
     with_operation,
 )
-from streamling.dev.contracts.executor import run_on_executor
 from streamling.dev.contracts.harness import NAME, PipelineHarness, eventually, wait_for_end, wait_until_settled
 from streamling.engine.dataflow.lane import QUEUE_LENGTH
 from streamling.plugins.transforms import AsyncCalls

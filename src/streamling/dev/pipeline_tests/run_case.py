@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+
 
 #: Settings without which some sinks cannot be created. Nothing connects to these addresses.
 _ADDRESSES: Mapping[str, str] = {"STREAMLING__KAFKA_SINK__SCHEMA_REGISTRY_URL": "http://registry.invalid"}
@@ -117,11 +120,11 @@ def _config(name: str | None, folder: Path, env: Mapping[str, str], timeout: flo
 
 
 def _run(launcher: Launcher, pipeline: Pipeline, substitutes: Substitutes, session: Callable[[], SparkSession]) -> None:
-    launcher = replace(launcher, registry=launcher.registry.substituting(substitutes.operator))
-    run = launcher.run(pipeline, shared=SharedResources())
-    launcher.build(run, session)
-    run.start()
-    run.wait()
+    registry = launcher.registry.substituting(substitutes.operator)
+    launcher = replace(launcher, registry=registry, shared=SharedResources())
+    with launcher.prepared(pipeline, lambda packages: session, in_memory=True) as run:
+        run.start()
+        run.wait()
 
 
 def _unexpected(error: StreamlingError | None, case: LoadedCase, result: CaseResult) -> StreamlingError | None:
@@ -163,3 +166,26 @@ def check_names(case: LoadedCase, pipeline: Pipeline) -> None:
                 problems.append(problem_at(f"'{name}' is not a {what} of {pipeline.file}", location, remedy))
     if problems:
         raise InvalidPipeline(problems)
+
+
+# ── many cases in one JVM ────────────────────────────────────────────────────────────────────────────────────────
+
+#: Cases that run at the same time: more than cores, because a case also waits for its own threads.
+_CONCURRENT_CASES = 4
+
+
+def run_cases(
+    cases: Sequence[LoadedCase], session: Callable[[], SparkSession], *, fail_fast: bool = False
+) -> Iterator[CaseResult]:
+    """Yield the results in the order of ``cases``; with ``fail_fast``, end after the first failure."""
+    reader = CaseReader()
+    with closing(Endpoints()) as endpoints, ThreadPoolExecutor(_CONCURRENT_CASES, thread_name_prefix="case") as pool:
+        futures: list[Future[CaseResult]] = [pool.submit(run_case, case, reader, session, endpoints) for case in cases]
+        try:
+            for future in futures:
+                result = future.result()
+                yield result
+                if fail_fast and not result.passed:
+                    break
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,18 +127,16 @@ def _pipeline(session: SparkSession, folder: Path, format: str) -> None:
     files = folder / format
     files.mkdir()
     _write(files / f"a.{format}", format)
-    run = prepared_run(session, _PIPELINE.format(folder=files, format=format), AppConfig())
-    run.start()
-    run.wait()
+    with prepared_run(session, _PIPELINE.format(folder=files, format=format), AppConfig()) as run:
+        run.start()
+        run.wait()
 
 
-def prepared_run(session: SparkSession, text: str, config: AppConfig) -> PipelineRun:
+def prepared_run(session: SparkSession, text: str, config: AppConfig) -> AbstractContextManager[PipelineRun]:
     from streamling.engine.launch.launcher import Launcher
 
     launcher = Launcher.of(config)
-    run = launcher.run(launcher.parse(text, "training.yaml"))
-    launcher.build(run, lambda: session)
-    return run
+    return launcher.prepared(launcher.parse(text, "training.yaml"), lambda packages: lambda: session, in_memory=True)
 
 
 def _write(file: Path, format: str) -> None:
@@ -208,13 +206,13 @@ def _kafka(session: SparkSession) -> None:
         fake_kafka(TOPIC, CHANGE, [encoded_change(number) for number in range(_ROWS)]) as there,
     ):
         settings = KafkaSourceSettings(brokers=there.brokers, schema_registry_url=there.registry_url)
-        run = prepared_run(session, KAFKA_PIPELINE, AppConfig(kafka_source=settings))
-        seen = threading.Event()
-        run.on_first_rows(seen.set)
-        run.start()
-        seen.wait(_KAFKA_SECONDS)
-        run.stop("learnt")
-        run.wait()
+        with prepared_run(session, KAFKA_PIPELINE, AppConfig(kafka_source=settings)) as run:
+            seen = threading.Event()
+            run.on_first_rows(seen.set)
+            run.start()
+            seen.wait(_KAFKA_SECONDS)
+            run.stop("learnt")
+            run.wait()
 
 
 def encoded_change(number: int) -> bytes:
@@ -248,36 +246,36 @@ def main(arguments: list[str]) -> int:
 def _build(archive: Archive, cache_dir: Path, conf: dict[str, str], spark_packages: frozenset[str]) -> None:
     _report_progress(doing="starting Spark", done=0.0)
     archive.prepare()
-    runtime = SparkDriver.start(
+    driver = SparkDriver.start(
         master="local[2]", conf=conf, cache_dir=cache_dir, spark_packages=spark_packages, record=True
     )
-    _train(runtime)
+    _train(driver)
     if not archive.publish():
-        archive.record_failure(runtime.last_output())
-        raise StreamlingError(runtime.last_output() or "Java wrote no archive")
+        archive.record_failure(driver.last_output())
+        raise StreamlingError(driver.last_output() or "Java wrote no archive")
 
 
 def _report_waiting() -> None:
     _report_progress(doing="waiting for another process that is building it", done=0.0)
 
 
-def _train(runtime: SparkDriver) -> None:
+def _train(driver: SparkDriver) -> None:
     try:
-        session = runtime.session()
+        session = driver.session()
         # not in the scratch folder of the run: file sources do not read those
         with tempfile.TemporaryDirectory(prefix="streamling-training-") as folder:
-            todo = steps(session, Path(folder), runtime.spark_packages)
+            todo = steps(session, Path(folder), driver.spark_packages)
             for number, (name, step) in enumerate(todo):
                 _report_progress(doing=f"training: {name}", done=_SHARE_START + _SHARE_STEPS * number / len(todo))
                 step()
     finally:
-        _stop(runtime)
+        _stop(driver)
 
 
-def _stop(runtime: SparkDriver) -> None:
+def _stop(driver: SparkDriver) -> None:
     """Stop Spark, which writes the archive. That takes a third of the time and reports nothing: advance the bar
     slowly."""
-    ended = threading.Thread(target=runtime.stop)
+    ended = threading.Thread(target=driver.stop)
     ended.start()
     since = time.monotonic()
     while ended.is_alive():

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from streamling.engine.launch.launcher import Launcher
-from streamling.engine.launch.spark import OwnSpark, start_spark
+from streamling.engine.launch.spark import OwnSpark
 from streamling.engine.planning.connection_checks import ConnectionResult, NodeConnection, check_connections
 from streamling.plugins.connections import ExternalPosition
 
@@ -22,16 +20,14 @@ class PipelineCheck(AbstractContextManager["PipelineCheck"]):
 
     def __init__(self, launcher: Launcher, file: str | None, *, debug: bool) -> None:
         """Parse ``file``, or the file of the configuration; raises its errors."""
-        pipeline = launcher.pipeline(file)
         #: with the name of the pipeline
-        self.launcher = launcher.named_after(pipeline)
+        self.launcher, pipeline = launcher.read(file)
         self.run = self.launcher.run(pipeline)
-        config = self.launcher.config
-        self._spark = OwnSpark(partial(start_spark, config, master="local[1]", quick=True, debug=debug))
+        self._spark = OwnSpark(self.launcher.config, master="local[1]", quick=True, debug=debug)
 
     def session(self) -> SparkSession:
         """Return the session, in which nothing runs in parallel."""
-        return self._spark.started(self.run.node_declarations.spark_packages).session()
+        return self._spark.session(self.run.node_declarations.spark_packages)()
 
     def connections(self) -> list[ConnectionResult]:
         """Return the result of each connection check: of the state, and of all nodes."""
@@ -43,10 +39,5 @@ class PipelineCheck(AbstractContextManager["PipelineCheck"]):
         """Return what the nodes, or only ``node``, store outside of the state."""
         return self.run.node_declarations.external_positions(self.session, node)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._spark.stop()

@@ -16,9 +16,8 @@ from uuid import uuid4
 from pydantic import SecretStr
 
 from streamling.engine.run.run import PipelineRun
-from streamling.engine.state.keys import owner
 from streamling.engine.state.memory import MemoryState
-from streamling.engine.state.store import migrate_legacy_state, state_store
+from streamling.engine.state.store import migrate_legacy_state, owner, state_store
 from streamling.errors import error_context
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.identity import LEGACY_APPLICATION_ID, default_identity
@@ -58,6 +57,10 @@ class Launcher:
     is_named_after_file: bool = False
     #: whether sinks discard their rows, and nothing outside of this process is changed
     is_preview: bool = False
+    #: whether rows that never leave Spark are counted, too
+    count_in_spark: bool = False
+    #: of the Spark sessions of its runs
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
     #: what runs and states of this application share, with others if they have the same object
     shared: SharedResources = field(default_factory=SharedResources, repr=False)
 
@@ -89,6 +92,11 @@ class Launcher:
         if text and self.is_preview:
             return self.parse(text, str(path))
         return self._checked(text, partial(load_pipeline, path))
+
+    def read(self, file: str | None = None) -> tuple[Launcher, Pipeline]:
+        """Return the pipeline in ``file``, or in the file of the configuration, and the same with its name."""
+        pipeline = self.pipeline(file)
+        return self.named_after(pipeline), pipeline
 
     def without_sinks(self, text: str) -> str:
         """Return the pipeline ``text`` with sinks that discard their rows."""
@@ -166,15 +174,7 @@ class Launcher:
         """Return the same for checks: unreachable systems are reported immediately."""
         return replace(self, config=self.config.model_copy(update={"startup_timeout_sec": 0.0}))
 
-    def run(
-        self,
-        pipeline: Pipeline,
-        state: StateBackend | None = None,
-        *,
-        count_in_spark: bool = False,
-        spark_settings: Mapping[str, str] | None = None,
-        shared: SharedResources | None = None,
-    ) -> PipelineRun:
+    def run(self, pipeline: Pipeline, state: StateBackend | None = None) -> PipelineRun:
         """Return one run of ``pipeline``, by default with an empty state that is not kept; no system has been contacted
         yet."""
         return PipelineRun(
@@ -182,23 +182,43 @@ class Launcher:
             config=self.config,
             registry=self.registry,
             state=state or MemoryState(),
-            count_in_spark=count_in_spark,
-            spark_settings=spark_settings,
-            shared=shared or self.shared,
+            count_in_spark=self.count_in_spark,
+            spark_settings=self.spark_settings,
+            shared=self.shared,
             read_only=self.is_preview,
         )
 
-    def build(
+    @contextmanager
+    def prepared(
         self,
-        run: PipelineRun,
-        session: Callable[[], SparkSession],
+        pipeline: Pipeline,
+        session: Callable[[frozenset[str]], Callable[[], SparkSession]],
         *,
+        checked: PipelineRun | None = None,
+        in_memory: bool = False,
         timings: Timings | None = None,
         check_workers: bool = True,
+    ) -> Iterator[PipelineRun]:
+        """A run of ``pipeline`` that can be started: its state is open, all checks have passed.
+
+        ``session`` gets the Spark packages that the pipeline needs, and returns what waits for the session. ``checked``
+        is a run whose sources have been asked without a state; it is used if there is none. With ``in_memory``, the
+        state is empty and not kept."""
+        with self.state(pipeline, in_memory=in_memory) as state:
+            if checked is not None and not state.get_prefix(""):
+                run = checked
+                run.context.use_state(state)
+            else:
+                run = self.run(pipeline, state)
+            wait_for_session = session(run.node_declarations.spark_packages)
+            self._build(run, wait_for_session, timings or Timings(), check_workers=check_workers)
+            yield run
+
+    def _build(
+        self, run: PipelineRun, session: Callable[[], SparkSession], timings: Timings, *, check_workers: bool
     ) -> None:
-        """Do everything between `run` and `PipelineRun.start`: the checks that need no Spark, which the JVM can use to
-        start, then those of Spark. The executors of a cluster are checked in the meantime."""
-        timings = timings or Timings()
+        """Make the checks that need no Spark, which the JVM can use to start, then those of Spark. The executors of a
+        cluster are checked in the meantime."""
         with timings.phase("ask the sources, check the SQL"):
             run.check_without_spark()
         with timings.phase("wait for Spark"):

@@ -26,6 +26,7 @@ from streamling.engine.dataflow.work import SinkWork, TransformWork
 from streamling.engine.planning.execution_graph import ExecutionGraph
 from streamling.engine.planning.placement import Placement
 from streamling.engine.planning.planned import Analysis, ContextFactory, PlannedNode, router_of
+from streamling.engine.planning.segments import plan_segments
 from streamling.errors import StreamlingError
 from streamling.observe.observer import RunObserver
 from streamling.pipeline.error_locations import add_location
@@ -66,6 +67,11 @@ class Builder:
     _consumers: dict[str, Consumer] = field(default_factory=dict)
     _meters: dict[str, NodeMeter] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        kinds = {name: type(planned.operator) for name, planned in self.analysis.nodes.items()}
+        modes = {node.name: self.placement.mode(node, kinds[node.name]) for node in self.analysis.pipeline}
+        self._segments = plan_segments(self.analysis.pipeline, modes)
+
     def build(self) -> ExecutionGraph:
         for name, side_output in self.analysis.side_outputs.items():
             self._add_side_output(self.analysis.pipeline[name], side_output)
@@ -85,7 +91,7 @@ class Builder:
 
     def _flow(self, planned: PlannedNode, source: Operator[Any], name: str) -> Flow[Any]:
         node = planned.node
-        segment = Segment(self._segment_node(node), self._dead_letter_output(name, source))
+        segment = Segment(self._segment_root(node), self._dead_letter_output(name, source))
         more = self.session, segment, self.events, self.observer.activities[node.name]
         match source:
             case StreamedSource():
@@ -112,19 +118,21 @@ class Builder:
 
     # ── segments ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _segment_node(self, node: Node) -> SegmentNode:
-        """Return the producer at the beginning of a segment."""
-        return SegmentNode(node, *self._below(node.name))
+    def _segment_root(self, producer: Node) -> SegmentNode:
+        """Make the nodes of a segment, and return its producer. Segments that meet in a node share it."""
+        for node in self._segments[producer.name].nodes:
+            self._consumer(node.name)
+        return SegmentNode(producer, *self._below(producer.name))
 
     def _below(self, name: str) -> tuple[list[Consumer], list[SideOutputNode], NodeMeter, SparkCounting]:
         """Return what takes and measures the rows of a node."""
         names = [node.name for node in self.analysis.pipeline.consumers(name)]
         sides = [self.graph.side_outputs[each] for each in names if each in self.graph.side_outputs]
-        consumers = [self._consumer(each) for each in names if each not in self.graph.side_outputs]
+        consumers = [self._consumers[each] for each in names if each not in self.graph.side_outputs]
         return consumers, sides, self._meter(name), self.counting
 
     def _consumer(self, name: str) -> Consumer:
-        """Return what runs a transform or sink; flows that meet in a node share it."""
+        """Return what runs a transform or sink; its consumers have been made before."""
         if name not in self._consumers:
             self._consumers[name] = self._new_consumer(self.analysis.nodes[name])
         return self._consumers[name]
@@ -138,7 +146,7 @@ class Builder:
             case FrameSink():
                 return self._frame_sink(planned, operator)
             case Transform():
-                segment = Segment(self._segment_node(planned.node))
+                segment = Segment(self._segment_root(planned.node))
                 return self._lanes(planned, operator, self._transform_work(planned, segment), segment)
             case Sink():
                 return self._lanes(planned, operator, self._sink_work(planned, operator))

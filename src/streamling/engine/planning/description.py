@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from streamling.engine.planning.analysis import NodeInputs, Plan, empty_frame
-from streamling.engine.planning.placement import placement_for, runs_on_executors
+from streamling.engine.planning.placement import placement_for
 from streamling.engine.planning.planned import Analysis, ResolvedPipeline, instances_of
+from streamling.engine.planning.segments import plan_segments
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.config.values import mask_map, mask_url
 from streamling.pipeline.model import Node, Pipeline
@@ -99,8 +100,8 @@ def describe_plan(
     says where positions are stored."""
     pipeline = resolved.pipeline
     sources = resolved.sources
-    local = is_local(config.spark.master)
-    places = {node.name: _place(node, registry.operator(node), local) for node in pipeline}
+    placement = placement_for(config.spark.master)
+    places = {node.name: placement.mode(node, registry.operator(node)) for node in pipeline}
     segments = _segments(pipeline, places)
     number_of = {name: segment.number for segment in segments for name in segment.nodes}
     nodes = {
@@ -120,7 +121,7 @@ def describe_plan(
         file=pipeline.file,
         application_id=config.application_id,
         master=config.spark.master,
-        placement="local" if local else "cluster",
+        placement="local" if is_local(config.spark.master) else "cluster",
         state=state,
         bounded=all(source.bounded for source in sources.values()),
         flows={node.name: tuple(_reached(pipeline, node.name)) for node in pipeline.sources},
@@ -130,10 +131,6 @@ def describe_plan(
 
 
 # ── nodes ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _place(node: Node, kind: type[Operator[Any]], local: bool) -> ExecutionMode:
-    return ExecutionMode.SPARK if runs_on_executors(node, kind) and not local else kind.execution
 
 
 def _node(
@@ -202,21 +199,29 @@ def _reached(pipeline: Pipeline, source: str) -> Iterator[str]:
 
 
 def _segments(pipeline: Pipeline, places: Mapping[str, ExecutionMode]) -> tuple[SegmentDescription, ...]:
-    """Group adjacent nodes with the same execution mode. Sinks in lanes are in no segment: nothing follows them."""
-    kinds = {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
+    """Return what Spark runs of each segment of the engine, and the transforms in adjacent lanes. Segments that meet in
+    a UNION ALL are one. Sinks in lanes are in none: nothing follows them."""
+    planned, kinds = plan_segments(pipeline, places), {ExecutionMode.SPARK: "spark", ExecutionMode.LANE: "arrow"}
     groups: list[set[str]] = []
-    for node in pipeline:
-        if places[node.name] not in kinds or (places[node.name] is ExecutionMode.LANE and not node.kind.has_output):
-            continue
-        near = {upstream for upstream in node.upstreams if places[upstream] is places[node.name]}
-        joined = [group for group in groups if group & near]
-        groups = [*(group for group in groups if not group & near), {node.name}.union(*joined)]
+    for segment in planned.values():
+        producer, below = segment.producer.name, {node.name for node in segment.nodes}
+        groups = _joined(groups, {name for name in below if places[name] is ExecutionMode.SPARK})
+        if places[producer] is ExecutionMode.LANE:
+            next_lanes = {node.name for node in pipeline.consumers(producer)} & planned.keys()
+            groups = _joined(groups, {producer, *next_lanes})
     order = {node.name: number for number, node in enumerate(pipeline)}
     sorted_groups = sorted((sorted(group, key=order.__getitem__) for group in groups), key=lambda g: order[g[0]])
     return tuple(
         SegmentDescription(number, kinds[places[names[0]]], tuple(names))
         for number, names in enumerate(sorted_groups, start=1)
     )
+
+
+def _joined(groups: Sequence[set[str]], group: set[str]) -> list[set[str]]:
+    """Return ``groups`` with another one, which is joined with those that share a node with it."""
+    apart = [each for each in groups if not each & group]
+    joined = group.union(*(each for each in groups if each & group))
+    return [*apart, joined] if joined else apart
 
 
 def spark_plans(analysis: Analysis, segments: Sequence[SegmentDescription], master: str) -> dict[int, dict[str, str]]:

@@ -40,12 +40,18 @@ _ORDER = "__streamling_order"
 
 
 class Placement(Protocol):
+    def mode(self, node: Node, kind: type[Operator[Any]]) -> ExecutionMode:
+        """Return how the engine runs ``node``, whose operator is a ``kind``."""
+
     def place(self, planned: PlannedNode) -> Operator[Any]:
         """Return the operator that the engine runs for a transform or sink."""
 
 
 class LocalPlacement:
     """Everything runs in this process."""
+
+    def mode(self, node: Node, kind: type[Operator[Any]]) -> ExecutionMode:
+        return kind.execution
 
     def place(self, planned: PlannedNode) -> Operator[Any]:
         return planned.operator
@@ -54,6 +60,9 @@ class LocalPlacement:
 class ClusterPlacement:
     """Operators that are `distributable` run on the executors, except those with a dead-letter sink: it receives rows
     from this process."""
+
+    def mode(self, node: Node, kind: type[Operator[Any]]) -> ExecutionMode:
+        return ExecutionMode.SPARK if runs_on_executors(node, kind) else kind.execution
 
     def place(self, planned: PlannedNode) -> Operator[Any]:
         operator = planned.operator

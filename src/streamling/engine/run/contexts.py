@@ -25,7 +25,7 @@ from streamling.plugins.state_backend import StateBackend
 from streamling.retry import Stopping
 
 
-@dataclass(frozen=True)
+@dataclass
 class Contexts:
     """Makes the contexts of all operators of one run."""
 
@@ -48,15 +48,18 @@ class Contexts:
     read_only: bool
     #: columns that each node has reported as dropped
     dropped_columns: dict[str, dict[str, object]] = field(default_factory=dict)
+    _state_views: list[NodeStateView] = field(default_factory=list)
 
     def __call__(self, node: Node, input_schema: pa.Schema, instance: int, instances: int) -> NodeContext[Any]:
         """Return the context of one instance of a node's operator."""
         flow = node.name if instances == 1 else f"{node.name}[{instance}]"
+        state = NodeStateView(self.state, node.name, [other.name for other in self.pipeline])
+        self._state_views.append(state)
         return NodeContext(
             name=node.name,
             options=node.options,
             config=self.config,
-            state=NodeStateView(self.state, node.name, [other.name for other in self.pipeline]),
+            state=state,
             metrics=self.metrics.of(node.name),
             primary_key=node.primary_key,
             input_schema=input_schema,
@@ -78,6 +81,13 @@ class Contexts:
             checkpoint=self.checkpoint,
         )
 
+    def use_state(self, state: StateBackend) -> None:
+        """Let all operators use ``state`` from now on. Both have to be empty: what a source finds in its state decides
+        what it asks."""
+        self.state = state
+        for view in self._state_views:
+            view.backend = state
+
 
 def row_measures(
     pipeline: Pipeline, registry: Registry, observer: RunObserver, metrics: MetricStore, counting: SparkCounting
@@ -97,40 +107,40 @@ class NodeStateView:
 
     def __init__(self, backend: StateBackend, node: str, others: Collection[str]) -> None:
         """``others`` are the names of the other nodes: a key belongs to the longest name that it starts with."""
-        self._backend = backend
+        self.backend = backend
         self._node = node
         self._longer = tuple(f"{name}:" for name in others if name.startswith(f"{node}:"))
 
     @property
     def is_exclusive(self) -> bool:
-        return self._backend.is_exclusive
+        return self.backend.is_exclusive
 
     @property
     def is_shared(self) -> bool:
-        return self._backend.is_shared
+        return self.backend.is_shared
 
     def get(self, key: str) -> Any | None:
-        return self._backend.get(key)
+        return self.backend.get(key)
 
     def get_prefix(self, prefix: str) -> Mapping[str, Any]:
-        return self._backend.get_prefix(prefix)
+        return self.backend.get_prefix(prefix)
 
     def put(self, key: str, value: Any) -> None:
-        self._backend.put(key, value)
+        self.backend.put(key, value)
 
     def put_if_absent(self, entries: Mapping[str, Any]) -> None:
-        self._backend.put_if_absent(entries)
+        self.backend.put_if_absent(entries)
 
     def remove(self, key: str) -> None:
-        self._backend.remove(key)
+        self.backend.remove(key)
 
     def claim(self, keys: Collection[str]) -> Mapping[str, Any]:
-        return self._backend.claim(keys)
+        return self.backend.claim(keys)
 
     def clear(self) -> None:
-        own = [key for key in self._backend.get_prefix(self._node) if self._is_own(key)]
+        own = [key for key in self.backend.get_prefix(self._node) if self._is_own(key)]
         if own:
-            self._backend.put_many(dict.fromkeys(own))
+            self.backend.put_many(dict.fromkeys(own))
 
     def _is_own(self, key: str) -> bool:
         if key == self._node:

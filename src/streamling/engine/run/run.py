@@ -38,7 +38,6 @@ from streamling.observe.telemetry.logging import RunScope, current_run
 from streamling.observe.telemetry.metrics import PIPELINE
 from streamling.observe.telemetry.tags import add_own_labels, create_store
 from streamling.pipeline.config import AppConfig
-from streamling.pipeline.config_defaults import apply_config_defaults
 from streamling.pipeline.model import Pipeline
 from streamling.plugins.operators import Operator
 from streamling.plugins.registry import Registry
@@ -79,11 +78,9 @@ class PipelineRun:
         metrics are exported. ``spark_settings`` are those of the run's own Spark session; ``shared`` may contain
         resources for the operators. With ``read_only``, nothing outside of this process is changed: sources commit
         nothing, and tables are only read."""
-        pipeline = apply_config_defaults(pipeline, config)
-        self.pipeline = pipeline
+        self.pipeline = pipeline = pipeline.with_config_defaults(config)
         self._config = config
         self._registry = registry
-        self._state = state
         self._clock = clock or RealClock()
         self._deep_calls = ExitStack()
         self._counting = SparkCounting(count_in_spark)
@@ -126,6 +123,7 @@ class PipelineRun:
         self._sources = sources.make_sources(pipeline, registry, self.context)
         self._on_first_rows: Callable[[], None] = lambda: None
         self.resolved: planned.ResolvedPipeline | None = None
+        self._known_schemas: Mapping[str, pa.Schema | None] | None = None
         self.analysis: planned.Analysis | None = None
 
     # ── before the start ─────────────────────────────────────────────────────────────────────────────────────
@@ -170,8 +168,10 @@ class PipelineRun:
     def check_without_spark(self) -> Mapping[str, pa.Schema | None]:
         """Raise `InvalidPipeline` with every error that can be found before Spark has started; otherwise return the
         columns of every node as far as they are known."""
-        resolved = self.resolved or self.resolve_sources()
-        return analysis.check_without_spark(resolved, self._registry, self.context, self._sides)
+        if self._known_schemas is None:
+            resolved = self.resolved or self.resolve_sources()
+            self._known_schemas = analysis.check_without_spark(resolved, self._registry, self.context, self._sides)
+        return self._known_schemas
 
     def analyse(self, session: SparkSession) -> planned.Analysis:
         """Get the columns of all nodes with the help of Spark; finds all remaining errors of the user."""
@@ -189,9 +189,8 @@ class PipelineRun:
 
     def start(self) -> None:
         """Open sinks and sources and let data flow; returns immediately."""
-        assert self.analysis is not None, "analyse first"
         current_run.set(RunScope(self._config.application_id, lambda: self.observer.epochs.last))
-        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.analysis.nodes)))
+        self._deep_calls.enter_context(recursion_limit(_OTHER_CALLS + _CALLS_PER_NODE * len(self.pipeline.nodes)))
         self.graph = self._build()
         for name, operators in self.graph.operators.items():
             add_own_labels(self.metrics, self.pipeline[name], operators[0].labels())
@@ -199,7 +198,7 @@ class PipelineRun:
         self._checkpointer = Checkpointer(
             flows=self.graph.flows,
             sinks=self.graph.sinks,
-            state=self._state,
+            state=self.context.state,
             on_finalized=self._on_finalized,
             on_failure=lambda error: self.fail(self.retrying.add_retry_cause(error)),
             interval=self._config.checkpoint_interval_sec,

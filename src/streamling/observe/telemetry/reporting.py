@@ -7,6 +7,7 @@ export has two seconds.
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,8 +44,6 @@ def reporting_metrics(
     """Export ``metrics`` while the block runs and once at its end, as ``config`` says and to ``file``."""
     with ExitStack() as reporters:
         if file is not None:
-            from streamling.observe.telemetry.metrics_file import MetricsFile
-
             write = MetricsFile(file, metrics, {"service_instance_id": config.application_id})
             reporters.enter_context(Reporter(f"write metrics to {file}", _FILE_SECONDS, lambda: nullcontext(write)))
         settings = config.part(TelemetryConfig).open_telemetry_metrics
@@ -120,3 +119,28 @@ class FailureLog:
         if self._times:
             log.info("can %s again; failed attempts: %d", self._doing, self._times)
         self._times = 0
+
+
+# ── the file for the textfile collector of Prometheus' node exporter ─────────────────────────────────────────────
+
+
+class MetricsFile:
+    """Writes the file when called. ``tags`` distinguish the series from those of other pipelines in the same folder."""
+
+    def __init__(self, path: Path, metrics: MetricStore, tags: Mapping[str, str]) -> None:
+        self._path = path
+        self._metrics = metrics
+        self._tags = tags
+
+    def __call__(self, seconds: float) -> None:
+        from streamling.observe.telemetry.prometheus import exposition
+
+        # readers see the old or the new text, never a part; they read only *.prom
+        partial = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            partial.write_text(exposition(self._metrics.snapshot(), self._tags), encoding="utf-8")
+            partial.replace(self._path)
+        except OSError as error:
+            raise StreamlingError(error.strerror or str(error)) from error
+        finally:
+            partial.unlink(missing_ok=True)

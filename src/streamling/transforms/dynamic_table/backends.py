@@ -1,9 +1,9 @@
-"""Creates the store that a dynamic table's options and the configuration require."""
+"""The backends of dynamic tables: what makes the store that the options and the configuration require."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from streamling.connectors.postgres.connection import PostgresServer
 from streamling.connectors.postgres.probe import postgres_connection
@@ -17,18 +17,46 @@ if TYPE_CHECKING:
     from streamling.transforms.dynamic_table.transform import DynamicTableTransformOptions
 
 
-def create_store(context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
-    """Create the store, without connecting it."""
-    if context.options.backend_type == "InMemory":
+class TableBackend(Protocol):
+    """Where the values of a table are."""
+
+    #: whether only the pipeline can see them
+    is_private: bool
+
+    def create(self, context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
+        """Return the store, without connecting it."""
+
+    def connections(self, context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
+        """Return what the store connects to."""
+
+
+class _InMemory:
+    is_private = True
+
+    def create(self, context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
         return MemoryStore()
-    return ReadOnlyStore(_postgres(context)) if context.read_only else _postgres(context)
 
-
-def table_connections(context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
-    """Return what the store connects to."""
-    if context.options.backend_type == "InMemory":
+    def connections(self, context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
         return ()
-    return (postgres_connection(_server(context)),)
+
+
+class _Postgres:
+    is_private = False
+
+    def create(self, context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
+        return ReadOnlyStore(_postgres(context)) if context.read_only else _postgres(context)
+
+    def connections(self, context: NodeContext[DynamicTableTransformOptions]) -> Sequence[ConnectionCheck]:
+        return (postgres_connection(_server(context)),)
+
+
+#: by `backend_type`
+BACKENDS: Mapping[str, TableBackend] = {"InMemory": _InMemory(), "Postgres": _Postgres()}
+
+
+def create_store(context: NodeContext[DynamicTableTransformOptions]) -> TableStore:
+    """Return the store of the table, without connecting it."""
+    return BACKENDS[context.options.backend_type].create(context)
 
 
 def _server(context: NodeContext[DynamicTableTransformOptions]) -> PostgresServer:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: fraction of the heap that all sets of a table may use
 _HEAP_SHARE: Final = 16
-#: parts are merged until each has this many times the texts of the next: few parts, and few merges
+#: subsets are merged until each has this many times the texts of the next: few of them, and few merges
 _GROWTH: Final = 4
 #: bytes that no text contains
 _BEGIN, _END = b"\xff", b"\xfe"
@@ -42,7 +42,7 @@ class StringSet:
         self._spark = spark
         self._room = java_class(spark._jvm, "java.lang.Runtime").getRuntime().maxMemory() // _HEAP_SHARE
         #: each has at most a quarter of the texts of the one before
-        self.parts: list[_Part] = []
+        self.subsets: list[_Subset] = []
         #: there is no room for all texts, so the set cannot be used any more
         self.full = False
 
@@ -51,28 +51,28 @@ class StringSet:
         if self.full or not texts:
             return
         added = pa.array(list(texts), pa.large_string())
-        while self.parts and len(self.parts[-1].texts) < _GROWTH * len(added):
-            added = pc.unique(pa.concat_arrays([self.parts.pop().texts, added]))
+        while self.subsets and len(self.subsets[-1].texts) < _GROWTH * len(added):
+            added = pc.unique(pa.concat_arrays([self.subsets.pop().texts, added]))
         table, mask = hash_table(added)
-        if sum(part.size for part in self.parts) + len(table) > self._room:
-            self.full, self.parts = True, []
+        if sum(each.size for each in self.subsets) + len(table) > self._room:
+            self.full, self.subsets = True, []
             return
         jsc: Any = self._spark._jsc
         java_table = java_class(self._spark._jvm, "streamling.plan.TextTable")(jsc.sc(), table, mask)
-        self.parts.append(_Part(added, len(table), java_table))
+        self.subsets.append(_Subset(added, len(table), java_table))
 
     def lookup_expression(self) -> Callable[[Column], Column]:
         """Return an expression for whether a column of texts is in the current set; NULL for NULL."""
         from pyspark.sql import functions as f
 
-        parts = tuple(self.parts)
-        if not parts:
+        subsets = tuple(self.subsets)
+        if not subsets:
             return lambda value: f.when(value.isNotNull(), f.lit(False))
-        return lambda value: reduce(or_, (part.contains(value) for part in parts))
+        return lambda value: reduce(or_, (each.contains(value) for each in subsets))
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Subset:
     """Some of the texts, and their hash table in the JVM (`TextTable.java`)."""
 
     texts: pa.Array

@@ -6,9 +6,10 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from streamling.errors import StreamlingError
@@ -21,9 +22,7 @@ from streamling.sql.frames import SparkStatement
 from streamling.sql.plan import ROW, Filter, Project, Read
 from streamling.sql.problems import InvalidSql, SqlProblem
 from streamling.sql.statement import Statement
-from streamling.transforms.dynamic_table.appends import PendingAppends
-from streamling.transforms.dynamic_table.backends import create_store, table_connections
-from streamling.transforms.dynamic_table.contains import EARLIER, check, first_appearances
+from streamling.transforms.dynamic_table.backends import BACKENDS, create_store
 from streamling.transforms.sql.transform import known_columns
 from streamling.types.row_kind import OP_COLUMN
 
@@ -34,26 +33,27 @@ if TYPE_CHECKING:
     from streamling.plugins.context import NodeContext
     from streamling.transforms.dynamic_table.string_set import StringSet
 
+
 log = logging.getLogger(__name__)
 
 _FORM = "write SELECT column FROM node WHERE condition"
 _CAST = "cast it: CAST(column AS TEXT)"
-_BACKENDS = {"inmemory": "InMemory", "postgres": "Postgres"}
 
 
 def _backend(value: object) -> object:
     if not isinstance(value, str):
         return value
     plain = "".join(char for char in value.lower() if char.isalnum())
-    if plain not in _BACKENDS:
+    names = {name.lower(): name for name in BACKENDS}
+    if plain not in names:
         raise BadValueError(f"is '{value}', which is not a valid backend", "write Postgres or InMemory")
-    return _BACKENDS[plain]
+    return names[plain]
 
 
 Backend = Annotated[
-    Literal["InMemory", "Postgres"],
+    str,
     BeforeValidator(_backend),
-    WithJsonSchema({"type": "string", "examples": ["InMemory", "Postgres"]}),
+    WithJsonSchema({"type": "string", "examples": list(BACKENDS)}),
 ]
 
 
@@ -93,6 +93,11 @@ class DynamicTableTransformOptions(SqlOptions, TransformOptions):
         "the existing rows.",
     )
 
+    @property
+    def is_private_table(self) -> bool:
+        """Whether only the pipeline can see the values."""
+        return BACKENDS[self.backend_type].is_private
+
     @cached_property
     def statement(self) -> Statement | None:
         return None if self.sql is None else Statement(self.sql)
@@ -117,7 +122,7 @@ class DynamicTableTransform(LookupTable[DynamicTableTransformOptions]):
     def connections(
         cls, context: NodeContext[DynamicTableTransformOptions], spark: Callable[[], SparkSession]
     ) -> Sequence[ConnectionCheck]:
-        return table_connections(context)
+        return BACKENDS[context.options.backend_type].connections(context)
 
     @property
     def blocks_until_filled(self) -> bool:
@@ -247,3 +252,123 @@ def _may_be_text(type_: pa.DataType | None) -> bool:
     return type_ is None or bool(
         pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_null(type_)
     )
+
+
+# ── look-ups of whole columns ────────────────────────────────────────────────────────────────────────────────────
+# Measured on 1 M rows with 200 000 distinct texts, a table of 100 000: 0.13 s, of which 0.09 s find the distinct
+# texts. Only those are looked up, so the cost does not depend on the table's size; Arrow's own `is_in` takes 0.03 s
+# here but rebuilds its hash table for every batch, which at 10 M entries would cost more than a second each.
+
+#: the row before the first: all rows see what it appended
+EARLIER: Final = -1
+
+#: returns for each distinct value the row that appended it, `EARLIER` if it was in the table before the batch, None if
+#: it is not in the table
+FirstRows = Callable[[Sequence[str]], Sequence[int | None]]
+
+
+def check(values: pa.Array, rows: pa.Array, first_rows: FirstRows) -> pa.Array:
+    """Return whether each of ``values`` (texts, or lists of texts) was in the table when its row arrived. A list is if
+    one of its elements is; the result for NULL is NULL."""
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), pa.bool_())
+    if not len(values):
+        return pa.array([], pa.bool_())
+    if not pa.types.is_list(values.type):
+        return _check(values, rows, first_rows)
+    parents = pc.list_parent_indices(values)
+    found = _check(values.flatten(), rows.take(parents), first_rows).fill_null(False)
+    matching = pc.unique(parents.filter(found))
+    any_found = pc.scatter(pa.repeat(True, len(matching)), matching, max_index=len(values) - 1).fill_null(False)
+    return pc.if_else(values.is_valid(), any_found, pa.scalar(None, pa.bool_()))
+
+
+def first_appearances(values: pa.Array, rows: pa.Array) -> dict[str, int]:
+    """Return the lowest of ``rows`` for each distinct value; NULL is ignored."""
+    if pa.types.is_null(values.type):
+        return {}
+    table = pa.table({"value": values, "row": rows}).drop_null()
+    firsts = table.group_by("value", use_threads=False).aggregate([("row", "min")])
+    return dict(zip(firsts.column("value").to_pylist(), firsts.column("row_min").to_pylist(), strict=True))
+
+
+def _check(values: pa.Array, rows: pa.Array, first_rows: FirstRows) -> pa.Array:
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), pa.bool_())
+    encoded = values.dictionary_encode()
+    distinct = encoded.dictionary.to_pylist()
+    firsts = pa.array(first_rows(distinct) if distinct else [], pa.int64())
+    found = pc.less(firsts.take(encoded.indices), rows).fill_null(False)
+    return pc.if_else(values.is_valid(), found, pa.scalar(None, pa.bool_()))
+
+
+# ── values that are not yet stored ───────────────────────────────────────────────────────────────────────────────
+# Later rows see an appended value immediately, but it is stored only when the epoch of its row is final: after a crash
+# before that, the row is replayed, and must not find its own value.
+
+
+class PendingAppends:
+    """Pending values of a table. Thread-safe: flows and checkpoints call it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        #: value → number of the row that appends it first, for the batch that is being emitted
+        self._arriving: Mapping[str, int] = {}
+        self._after = 0
+        self._owner: int | None = None
+        #: value → the last epoch before the row that appends it
+        self._pending: dict[str, int] = {}
+        #: values that became pending since the last `take_new`; None before the first call
+        self._new_values: set[str] | None = None
+
+    def begin(self, first_rows: Mapping[str, int], after: int) -> None:
+        """Start emitting a batch on this thread; it comes after the marker of epoch ``after``."""
+        with self._lock:
+            self._arriving, self._after, self._owner = first_rows, after, threading.get_ident()
+
+    def end(self, complete: bool) -> None:
+        """End emitting the batch. If that failed, its rows may be replayed and must not find their own values."""
+        with self._lock:
+            if complete:
+                for value in self._arriving:
+                    self._pending.setdefault(value, self._after)
+                if self._new_values is not None:
+                    self._new_values.update(self._arriving)
+            self._arriving, self._owner = {}, None
+
+    def take_new(self) -> Collection[str]:
+        """Return the pending values of earlier batches at the first call; then those that batches appended since the
+        last call."""
+        with self._lock:
+            taken = set(self._pending) if self._new_values is None else self._new_values
+            self._new_values = set()
+            return taken
+
+    def are_arriving(self) -> bool:
+        """Return whether the batch that this thread emits appends values, so that its rows see different tables."""
+        with self._lock:
+            return bool(self._arriving) and self._owner == threading.get_ident()
+
+    def pending(self, values: Sequence[str]) -> list[bool]:
+        """Return which of ``values`` earlier batches have appended."""
+        with self._lock:
+            return [value in self._pending for value in values]
+
+    def first_rows(self, values: Sequence[str]) -> list[int | None]:
+        """Return the row of the current batch that appends each of ``values``. Only the thread that emits the batch
+        knows the order between its rows and look-ups; other threads see the batch when it is complete."""
+        with self._lock:
+            if self._owner != threading.get_ident():
+                return [None] * len(values)
+            return [self._arriving.get(value) for value in values]
+
+    def of_epoch(self, epoch: int) -> list[str]:
+        """Return the values that rows before the marker of ``epoch`` appended and that are not stored yet."""
+        with self._lock:
+            return [value for value, after in self._pending.items() if after < epoch]
+
+    def remove_stored(self, values: Collection[str]) -> None:
+        """Record that ``values`` are in the table now."""
+        with self._lock:
+            for value in values:
+                self._pending.pop(value, None)

@@ -21,12 +21,12 @@ from streamling.transforms.script.codecs import Codec, codec_for, nulls_of
 from streamling.transforms.script.console import Console
 from streamling.transforms.script.encoded_columns import PARTS, ROWS, EncodedOutput, InvalidValue
 from streamling.transforms.script.engine import Cause, Limits, Sandbox, ScriptEngine, ScriptFailed, Value
-from streamling.transforms.script.error_lines import with_error_line
 from streamling.transforms.script.errors import (
     caught_failure,
     invalid_value_error,
     script_error,
     unreadable_input_error,
+    with_error_line,
 )
 from streamling.transforms.script.program import CURRENT_ROW, RESEED, RESEND_AS_JSON, Program, ScriptColumn
 from streamling.types.json import json_rows

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.postgres.aggregate.sink import PostgresAggregateSink
-from streamling.dev.contracts.nodes import BatchListSource
+from streamling.dev.contracts.harness import BatchListSource
 from streamling.dev.services.postgres import LocalPostgres
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig

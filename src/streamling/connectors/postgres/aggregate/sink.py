@@ -187,7 +187,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
         objects = AggregateObjects(self._landing, self._aggregate, self._aggregates)
 
         def prepare() -> dict[str, TableColumn]:
-            with self._writer.exchange() as connection:
+            with self._writer.session.exchange() as connection:
                 columns = prepare_table(
                     connection, self._landing, fields, self._key, add_columns=None, log=self.context.log
                 )
@@ -204,7 +204,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
             self.context.state.remove(key)
 
     def _remove(self, marks: tuple[int, int]) -> None:
-        with self._writer.exchange() as connection:
+        with self._writer.session.exchange() as connection:
             connection.execute(delete_statement(self._landing, marks))
 
     # ── rows ─────────────────────────────────────────────────────────────────────────────────────────────────

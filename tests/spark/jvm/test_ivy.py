@@ -4,8 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from streamling.spark.jvm.ivy import trusted_certificates, write_trust_store
 from streamling.spark.jvm.java import find_java
-from streamling.spark.jvm.trust import trusted_certificates, write_trust_store
 
 
 def test_java_reads_every_certificate_python_trusts(tmp_path: Path) -> None:

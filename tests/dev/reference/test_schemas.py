@@ -9,8 +9,8 @@ import jsonschema
 import pytest
 from tests.paths import ROOT
 
-from streamling.dev.pipeline_tests.jsonschema import case_file_schema
 from streamling.dev.pipeline_tests.load import find_files
+from streamling.dev.reference.schemas import case_file_schema
 from streamling.pipeline.document.loader import load_yaml
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamling.connectors.clickhouse.page_feed import PageFeed
 from streamling.connectors.clickhouse.pages import Page
+from streamling.connectors.clickhouse.read_ahead import PageFeed
 from streamling.connectors.clickhouse.sort_key import From
 
 

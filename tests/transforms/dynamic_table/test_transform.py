@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pyarrow as pa
 import pytest
 
-from streamling.transforms.dynamic_table.contains import EARLIER, check, first_appearances
+from streamling.transforms.dynamic_table.transform import EARLIER, PendingAppends, check, first_appearances
 
 TABLE = {"old": EARLIER, "third": 3}
 
@@ -49,3 +51,34 @@ def test_first_appearances_are_the_lowest_rows_in_any_order():
     values = pa.array(["a", "b", None, "a", "b"])
     assert first_appearances(values, pa.array([9, 4, 1, 2, 8])) == {"a": 2, "b": 4}
     assert first_appearances(pa.nulls(2), pa.array([0, 1])) == {}
+
+
+def test_a_batch_in_flight_is_visible_to_its_own_thread_only():
+    appends = PendingAppends()
+    appends.begin({"a": 3}, after=0)
+    assert appends.first_rows(["a", "b"]) == [3, None]
+    assert appends.pending(["a"]) == [False]
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(appends.first_rows, ["a"]).result() == [None]
+    appends.end(complete=True)
+    assert appends.first_rows(["a"]) == [None]
+    assert appends.pending(["a", "b"]) == [True, False]
+
+
+def test_a_batch_that_failed_leaves_nothing_behind():
+    appends = PendingAppends()
+    appends.begin({"a": 3}, after=0)
+    appends.end(complete=False)
+    assert appends.pending(["a"]) == [False]
+    assert appends.of_epoch(1) == []
+
+
+def test_values_belong_to_the_epoch_after_the_marker_that_came_before_them():
+    appends = PendingAppends()
+    for value, after in (("a", 0), ("b", 1), ("a", 1), ("c", 2)):
+        appends.begin({value: 0}, after)
+        appends.end(complete=True)
+    assert appends.of_epoch(1) == ["a"]
+    assert appends.of_epoch(2) == ["a", "b"]
+    appends.remove_stored(["a"])
+    assert appends.of_epoch(3) == ["b", "c"]

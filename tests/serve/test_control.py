@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamling.redaction import MASK, add_secrets
-from streamling.serve.masking import masked_text, masked_values
+from streamling.serve.control import masked_text, masked_values
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from streamling.connectors.clickhouse.background_call import BackgroundCall
+from streamling.connectors.clickhouse.table_writer import BackgroundCall
 
 
 def test_calls_run_one_after_the_other_beside_the_caller() -> None:

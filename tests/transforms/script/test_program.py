@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
-from streamling.transforms.script.prelude import prelude_for
+from streamling.transforms.script.program import prelude_for
 from tests.paths import TESTS
 
 CORPUS = json.loads((TESTS / "corpus/scripts/web.json").read_text(encoding="utf-8"))
