@@ -31,7 +31,7 @@ from streamling.retry import RetryLog, backoff_delay, call_with_startup_retries
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from streamling.connectors.kafka.source import KafkaSourceOptions
+    from streamling.connectors.kafka.source_options import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
 
 #: seconds between two checks whether the switch to the topic has been stored

@@ -34,7 +34,7 @@ from streamling.types.wide.spark_sql import has_overflow
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from streamling.connectors.kafka.source import AvroDecoding
+    from streamling.connectors.kafka.source_options import AvroDecoding
 
 #: a field that no message has: its default shows that the message was decoded
 _DECODED = "__streamling_decoded"

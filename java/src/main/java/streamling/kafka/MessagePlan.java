@@ -31,7 +31,7 @@ public final class MessagePlan {
     return BatchPlan.template(session, KafkaRecordToRowConverter.kafkaSchema(headers));
   }
 
-  /** Returns the rows of the messages that were last taken from {@code source}, as an Arrow stream. */
+  /** Returns the rows of the messages that were last taken from {@code source}, as an Arrow stream; null if there are none. */
   public byte[] arrow(Subscription source) throws IOException {
     return plan.arrow(messages(source));
   }
@@ -39,6 +39,11 @@ public final class MessagePlan {
   /** The same as Spark's own rows. */
   public List<InternalRow> rows(Subscription source) {
     return plan.rows(messages(source));
+  }
+
+  /** Returns the observations of the plan and their values since the last call. */
+  String observed() {
+    return plan.observed();
   }
 
   private Consumer<Stage> messages(Subscription source) {

@@ -29,8 +29,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * <p>Only the reader's thread uses the consumer. Others leave commands in a queue and wake it up.
  */
 public final class MessageReader implements Runnable {
-  /** Client settings → the readers that have them. Guarded by itself, like the subscriptions of all readers. */
-  private static final Map<Map<String, Object>, List<MessageReader>> READERS = new HashMap<>();
+  /** Readers that streams can share. */
+  private record Kind(Map<String, Object> settings, long paceMilliseconds) {}
+
+  /** The readers of each kind. Guarded by itself, like the subscriptions of all readers. */
+  private static final Map<Kind, List<MessageReader>> READERS = new HashMap<>();
 
   private static final Duration POLL = Duration.ofSeconds(1);
   /** Only needed for a topic that the consumer no longer knows. */
@@ -40,7 +43,17 @@ public final class MessageReader implements Runnable {
   /** Time for which a consumer without a stream is kept: a stream that is restarted uses it again. */
   private static final long KEPT_SECONDS = 2;
 
-  private final Map<String, Object> settings;
+  /**
+   * Polls that return more messages follow each other at once. A poll costs the same for one message and for hundreds,
+   * so fewer of them wait for the next ones.
+   */
+  private static final int LARGE_POLL = 1000;
+  /** Time for messages that have arrived at the broker while the reader waited for the next poll. */
+  private static final Duration REST = Duration.ofMillis(2);
+  /** A poll that takes less time had its messages already. */
+  private static final long AT_ONCE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+  private final Kind kind;
   private final KafkaConsumer<byte[], byte[]> consumer;
   private final BrokerWatch brokers;
   private final Set<Subscription> subscriptions = new HashSet<>();
@@ -48,16 +61,19 @@ public final class MessageReader implements Runnable {
   /** Only used by the reader's thread, like everything below. */
   private final Map<TopicPartition, Subscription> owners = new HashMap<>();
   private long checkedAt;
+  /** Time of the next poll. */
+  private long nextPoll = System.nanoTime();
 
-  private MessageReader(Map<String, Object> settings) {
-    this.settings = settings;
-    consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
+  private MessageReader(Kind kind) {
+    this.kind = kind;
+    consumer = new KafkaConsumer<>(kind.settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     brokers = new BrokerWatch(consumer);
   }
 
   /**
    * Reads a topic from {@code offsets} (partition → offset) on. The buffer holds about {@code maxMessages} messages or
-   * {@code maxBytes} bytes. If {@code isWhole}, a new partition of the topic ends the subscription with an error.
+   * {@code maxBytes} bytes. If {@code isWhole}, a new partition of the topic ends the subscription with an error. Messages
+   * that follow others within {@code paceMilliseconds} are delivered together, after this time.
    */
   public static Subscription subscribe(
       Map<String, Object> settings,
@@ -65,9 +81,10 @@ public final class MessageReader implements Runnable {
       Map<Integer, Number> offsets,
       boolean isWhole,
       int maxMessages,
-      long maxBytes) {
+      long maxBytes,
+      long paceMilliseconds) {
     synchronized (READERS) {
-      MessageReader reader = free(settings, topic, offsets.keySet());
+      MessageReader reader = free(new Kind(Map.copyOf(settings), paceMilliseconds), topic, offsets.keySet());
       var subscription = new Subscription(reader, topic, offsets, isWhole, maxMessages, maxBytes);
       reader.subscriptions.add(subscription);
       reader.command(() -> reader.add(subscription, offsets));
@@ -76,14 +93,14 @@ public final class MessageReader implements Runnable {
   }
 
   /** A reader that reads none of these partitions: the consumer has one position for each. */
-  private static MessageReader free(Map<String, Object> settings, String topic, Set<Integer> partitions) {
-    List<MessageReader> readers = READERS.computeIfAbsent(Map.copyOf(settings), key -> new ArrayList<>());
+  private static MessageReader free(Kind kind, String topic, Set<Integer> partitions) {
+    List<MessageReader> readers = READERS.computeIfAbsent(kind, key -> new ArrayList<>());
     for (MessageReader reader : readers) {
       if (reader.subscriptions.stream().noneMatch(each -> each.overlaps(topic, partitions))) {
         return reader;
       }
     }
-    var reader = new MessageReader(settings);
+    var reader = new MessageReader(kind);
     readers.add(reader);
     var thread = new Thread(reader, "kafka reader");
     thread.setDaemon(true);
@@ -142,13 +159,20 @@ public final class MessageReader implements Runnable {
     }
   }
 
-  /** Applies all commands, and waits for one if there is nothing to read. False if none comes: the reader ends. */
+  /**
+   * Applies all commands until the next poll, and waits for one if there is nothing to read. False if none comes: the
+   * reader ends.
+   */
   private boolean applyCommands() throws InterruptedException {
-    Runnable command = commands.poll(owners.isEmpty() ? KEPT_SECONDS : 0, TimeUnit.SECONDS);
-    if (command == null && owners.isEmpty()) {
-      return !hasEnded();
+    if (owners.isEmpty()) {
+      Runnable first = commands.poll(KEPT_SECONDS, TimeUnit.SECONDS);
+      if (first == null) {
+        return !hasEnded();
+      }
+      first.run();
     }
-    for (; command != null; command = commands.poll()) {
+    Runnable command;
+    while ((command = commands.poll(nextPoll - System.nanoTime(), TimeUnit.NANOSECONDS)) != null) {
       command.run();
     }
     return true;
@@ -166,7 +190,7 @@ public final class MessageReader implements Runnable {
 
   private void read() {
     try {
-      distribute(consumer.poll(POLL));
+      pollAndDistribute();
       check();
     } catch (WakeupException woken) {
       return; // there are commands
@@ -174,6 +198,27 @@ public final class MessageReader implements Runnable {
       failOwners(invalid.partitions()::contains, invalid);
     } catch (TopicAuthorizationException denied) {
       failOwners(partition -> denied.unauthorizedTopics().contains(partition.topic()), denied);
+    }
+  }
+
+  private void pollAndDistribute() {
+    long began = System.nanoTime();
+    ConsumerRecords<byte[], byte[]> first = consumer.poll(POLL);
+    boolean isPaced = kind.paceMilliseconds > 0 && !first.isEmpty() && first.count() < LARGE_POLL;
+    ConsumerRecords<byte[], byte[]> rest = ConsumerRecords.empty();
+    try {
+      if (isPaced && System.nanoTime() - began < AT_ONCE_NANOS) {
+        // they answer the fetch of the last poll, and have waited here: what came after them is on its way
+        rest = consumer.poll(REST);
+      }
+    } catch (WakeupException woken) {
+      // there are commands, which are applied next
+    } finally {
+      distribute(first);
+    }
+    distribute(rest);
+    if (isPaced) {
+      nextPoll = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(kind.paceMilliseconds);
     }
   }
 
@@ -272,7 +317,7 @@ public final class MessageReader implements Runnable {
   private void retire() {
     subscriptions.clear();
     READERS.computeIfPresent(
-        settings,
+        kind,
         (key, readers) -> {
           readers.remove(this);
           return readers.isEmpty() ? null : readers;

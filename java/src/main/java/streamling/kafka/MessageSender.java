@@ -15,26 +15,44 @@ import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.unsafe.types.UTF8String;
+import streamling.plan.RowSink;
 
-/** Writes the messages of small batches to a topic, with one producer that is kept. */
-public final class MessageSender {
-  private final KafkaProducer<byte[], byte[]> producer;
+/**
+ * Writes the messages of small batches to a topic, with one producer that is kept. For several streams: they take turns.
+ */
+public final class MessageSender implements RowSink {
+  private final Map<String, Object> settings;
   private final String topic;
   private final boolean isDeduplicating;
   private final boolean isText;
+  /** Null before the first message, and after an error: a producer that has lost messages may refuse all others. */
+  private KafkaProducer<byte[], byte[]> producer;
 
   /** {@code isText}: values are text, not bytes. */
   public MessageSender(Map<String, Object> settings, String topic, boolean isDeduplicating, boolean isText) {
-    producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+    this.settings = settings;
     this.topic = topic;
     this.isDeduplicating = isDeduplicating;
     this.isText = isText;
   }
 
   /** Writes rows of key, value and headers; returns the number of messages when the brokers have stored them. */
-  public int send(List<InternalRow> rows) throws InterruptedException, ExecutionException {
+  @Override
+  public synchronized int write(List<InternalRow> rows) throws InterruptedException, ExecutionException {
+    if (producer == null) {
+      producer = new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+    }
+    try {
+      return send(isDeduplicating ? lastPerKey(rows) : rows);
+    } catch (InterruptedException | ExecutionException | RuntimeException error) {
+      close();
+      throw error;
+    }
+  }
+
+  private int send(Collection<InternalRow> rows) throws InterruptedException, ExecutionException {
     List<Future<?>> sent = new ArrayList<>(rows.size());
-    for (InternalRow row : isDeduplicating ? lastPerKey(rows) : rows) {
+    for (InternalRow row : rows) {
       sent.add(producer.send(message(row)));
     }
     producer.flush();
@@ -44,8 +62,12 @@ public final class MessageSender {
     return sent.size();
   }
 
-  public void close() {
-    producer.close(Duration.ZERO);
+  /** Disconnects without waiting. */
+  public synchronized void close() {
+    if (producer != null) {
+      producer.close(Duration.ZERO);
+      producer = null;
+    }
   }
 
   /** The last row of each key, in order. */

@@ -10,7 +10,6 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
 
@@ -40,6 +39,7 @@ public final class Subscription {
   /** Seeks that the reader has not applied yet: what it has fetched so far does not count. */
   private int pendingSeeks;
   private List<ConsumerRecord<byte[], byte[]>> taken = List.of();
+  private Map<Integer, Long> takenOffsets = Map.of();
   private boolean isWoken;
   private Exception failure;
 
@@ -63,22 +63,24 @@ public final class Subscription {
 
   /**
    * Waits until there are {@code least} messages, or the buffer is full, and takes at most {@code most} of them. With
-   * {@code least} 1, offsets that advance without a message count too. Null after {@code milliseconds}, when
+   * {@code least} 1, offsets that advance without a message count too. False after {@code milliseconds}, when
    * {@link #wake} is called, and when there are more messages than the buffer holds but fewer than {@code most}: see
    * {@link #isFull}.
    *
-   * <p>Returns the number of messages and the offsets after them, for the partitions that have advanced:
-   * {@code 12 0=17 3=4}. A text, because an object would take several calls from Python. The messages are those of
-   * {@link #taken} until the next call.
+   * <p>The messages are those of {@link #taken} until the next call, and the offsets after them {@link #takenOffsets}.
    */
-  public String take(long milliseconds, int least, int most) throws Exception {
+  boolean take(long milliseconds, int least, int most) throws Exception {
     TURNS.give(this);
     if (!await(milliseconds, least)) {
-      return null;
+      return false;
     }
     TURNS.take(this);
     synchronized (this) {
-      return isFull() && most > maxMessages ? null : remove(most);
+      if (isFull() && most > maxMessages) {
+        return false;
+      }
+      remove(most);
+      return true;
     }
   }
 
@@ -143,7 +145,7 @@ public final class Subscription {
     return buffer.size() >= least || isFull() || (least <= 1 && !next.isEmpty());
   }
 
-  private String remove(int most) {
+  private void remove(int most) {
     boolean wasFull = isFull();
     int size = Math.min(most, buffer.size());
     List<ConsumerRecord<byte[], byte[]>> messages = new ArrayList<>(size);
@@ -166,7 +168,7 @@ public final class Subscription {
       reader.resume(this);
     }
     taken = messages;
-    return size + after.entrySet().stream().map(offset -> " " + offset).collect(Collectors.joining());
+    takenOffsets = after;
   }
 
   // ── for the plan ──────────────────────────────────────────────────────────────────────────────────────────
@@ -174,6 +176,16 @@ public final class Subscription {
   /** The messages that were taken last, in the order in which they are delivered. */
   synchronized List<ConsumerRecord<byte[], byte[]>> taken() {
     return taken;
+  }
+
+  /** How many they are. */
+  synchronized int takenCount() {
+    return taken.size();
+  }
+
+  /** Partition → offset after them, for partitions that have advanced. */
+  synchronized Map<Integer, Long> takenOffsets() {
+    return takenOffsets;
   }
 
   // ── for the reader ────────────────────────────────────────────────────────────────────────────────────────
