@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import pyarrow as pa
@@ -80,8 +80,8 @@ class StepResult:
     unwritten: LocalRows | None = None
     plan_seconds: float = 0.0
     write_seconds: float = 0.0
-    #: the aggregates of the observations (``DataFrame.observe``) in the plan, by name
-    observed: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    #: the observations (``DataFrame.observe``) in the plan: name and aggregates, a name may occur twice
+    observed: Sequence[tuple[str, Sequence[float | None]]] = ()
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,7 @@ class MessagePlan:
     def __init__(self, plan: Any, frame: DataFrame, *, headers: bool) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
+        self._frame = frame
         self.java: Any = _message_plans(frame.sparkSession)(plan, headers)
         self._schema = to_arrow_schema(frame.schema, timezone="UTC")
 
@@ -112,6 +113,11 @@ class MessagePlan:
         """Return the plan of ``frame``, which was made from a `message_template`."""
         plan = _local_plan(frame)
         return plan if isinstance(plan, NeedsJob) else cls(plan, frame, headers=headers)
+
+    def share(self, how: str, decoded: DataFrame) -> None:
+        """Decode messages once for all streams that read them together and decode them like this: ``how`` is equal.
+        The frame was made from ``decoded``, which has one row for each message."""
+        self.java.share(how, decoded._jdf, self._frame._jdf)
 
     def to_arrow(self, messages: Any) -> pa.RecordBatch:
         data = self.java.arrow(messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -49,9 +49,12 @@ class Taken:
     offsets: Mapping[int, int]
     #: what each step has done with them
     results: Sequence[StepResult] = ()
+    #: the plan that has failed with the messages that follow
     failure: StepFailure | None = None
-    #: seconds without a message
-    waited: float = 0.0
+    #: offsets after those
+    failed_offsets: Mapping[int, int] = field(default_factory=dict)
+    #: seconds of work
+    busy: float = 0.0
 
 
 class MessageBuffer:
@@ -93,19 +96,14 @@ class MessageBuffer:
         """Wait for ``least`` messages and take at most ``most``; more batches may follow within ``interval`` seconds,
         until rows come to Python. None after ``seconds``, when woken, and if there are more messages than the buffer
         holds, but it holds fewer than ``most`` (`is_full`)."""
-        try:
-            data = self._loop.run(int(seconds * 1000), min(least, BUFFER_MESSAGES), most, int(interval * 1000))
-        except Exception as error:  # PySpark translates those of Spark's expressions
-            if (step := int(self._loop.failedStep())) < 0:
-                raise
-            return Taken(self._subscription, 0, _offsets(self._loop.takenOffsets()), failure=StepFailure(step, error))
+        data = self._loop.run(int(seconds * 1000), min(least, BUFFER_MESSAGES), most, int(interval * 1000))
         return None if data is None else self._taken(data)
 
     def _taken(self, data: bytes) -> Taken:
         """Parse a report (`BatchLoop.run`)."""
         end = data.index(b"\n\n")
         first, *lines = data[:end].decode().split("\n")
-        count, waited, *offsets = first.split(" ", 2)
+        count, busy, failed_step, offsets = first.split(" ", 3)
         arrow, results = memoryview(data)[end + 2 :], []
         for number, line in enumerate(lines):
             rows, sent, planned, written, failed, size, observed = line.split(" ", 6)
@@ -123,7 +121,15 @@ class MessageBuffer:
                 )
             )
             arrow = arrow[int(size) :]
-        return Taken(self._subscription, int(count), _offsets(*offsets), results, waited=int(waited) / 1e9)
+        taken = Taken(self._subscription, int(count), _offsets(offsets), results, busy=int(busy) / 1e9)
+        if failed_step == "-1":
+            return taken
+        try:
+            self._loop.raiseFailure()
+        except Exception as error:
+            failed_offsets = _offsets(self._loop.takenOffsets())
+            return replace(taken, failure=StepFailure(int(failed_step), error), failed_offsets=failed_offsets)
+        raise AssertionError("a step has failed without an error")
 
     def is_evaluating(self) -> bool:
         """Return whether a step is being evaluated, also after the JVM has died because of it."""
@@ -138,12 +144,12 @@ class MessageBuffer:
 
     def sleep(self, seconds: float) -> None:
         """Wait for this time, or until woken."""
-        self._subscription.sleep(int(seconds * 1000))
+        self._loop.sleep(int(seconds * 1000))
 
     def wake(self) -> None:
         """End the current call of `take` or `sleep`, or the next one."""
         with _unless_jvm_ended():
-            self._subscription.wake()
+            self._loop.wake()
 
     def seek(self, offsets: Mapping[int, int]) -> None:
         """Drop all messages and continue at ``offsets``."""
@@ -151,7 +157,6 @@ class MessageBuffer:
 
     def close(self) -> None:
         with _unless_jvm_ended():
-            self._subscription.close()
             self._loop.close()
 
 
@@ -164,11 +169,11 @@ def _unless_jvm_ended() -> Iterator[None]:
         yield
 
 
-def _offsets(text: str = "") -> dict[int, int]:
+def _offsets(text: str) -> dict[int, int]:
     pairs = (pair.split("=") for pair in text.split())
     return {int(partition): int(offset) for partition, offset in pairs}
 
 
-def _observed(text: str) -> dict[str, list[float | None]]:
+def _observed(text: str) -> list[tuple[str, list[float | None]]]:
     pairs = (pair.split("=") for pair in text.split())
-    return {name: [float(value) if value else None for value in values.split(",")] for name, values in pairs}
+    return [(name, [float(value) if value else None for value in values.split(",")]) for name, values in pairs]

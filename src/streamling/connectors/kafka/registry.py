@@ -57,7 +57,8 @@ class SchemaRegistry:
         parts = urlsplit(url.rstrip("/"))
         if parts.username is not None:  # urllib would treat them as part of the host name
             username, password = username or unquote(parts.username), password or unquote(parts.password or "")
-        self._url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        #: without user and password
+        self.url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         self._timeout = timeout
         self._headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE}
         if username is not None or password is not None:
@@ -139,7 +140,7 @@ class SchemaRegistry:
         data = None if body is None else json.dumps(body).encode()
         try:
             reply = send_request(
-                self._url + path,
+                self.url + path,
                 headers=self._headers,
                 data=data,
                 seconds=self._timeout,
@@ -149,13 +150,13 @@ class SchemaRegistry:
             )
         except ResponseTooLargeError:
             raise StreamlingError.user(
-                f"the schema registry at {self._url} returned more than {_MAX_BYTES} bytes for {what}",
+                f"the schema registry at {self.url} returned more than {_MAX_BYTES} bytes for {what}",
                 remedy="check the registry's URL: no schema is that long",
             ) from None
         except (OSError, HTTPException) as error:
             raise self._unavailable_error(reason_of(error)) from None
         except StreamlingError as error:
-            raise error.context(f"the schema registry at {self._url}") from None
+            raise error.context(f"the schema registry at {self.url}") from None
         self._has_answered = True
         if not 200 <= reply.status < 300:
             raise self._status_error(reply, what)
@@ -163,11 +164,11 @@ class SchemaRegistry:
             return json.loads(reply.body)
         except (ValueError, RecursionError):
             raise StreamlingError.transient(
-                f"the schema registry at {self._url} returned invalid JSON for {what}"
+                f"the schema registry at {self.url} returned invalid JSON for {what}"
             ) from None
 
     def _unavailable_error(self, reason: str) -> StreamlingError:
-        text = f"the schema registry at {self._url} does not respond: {reason}"
+        text = f"the schema registry at {self.url} does not respond: {reason}"
         if self._has_answered:
             return StreamlingError.transient(text)
         return Unreachable(text, remedy=f"start the registry, or correct {self._setting}")
@@ -175,20 +176,20 @@ class SchemaRegistry:
     def _status_error(self, reply: HttpResponse, what: str) -> StreamlingError:
         if reply.status == 404:
             return NotRegistered.user(
-                f"the schema registry at {self._url} has no entry for {what}",
+                f"the schema registry at {self.url} has no entry for {what}",
                 remedy="register the schema, or correct the topic or the registry's URL",
             )
         if reply.status in _UNAUTHORIZED:
             return StreamlingError.user(
-                f"the schema registry at {self._url} rejected the credentials",
+                f"the schema registry at {self.url} rejected the credentials",
                 remedy="check schema_registry_username and schema_registry_password",
             )
-        text = f"the schema registry at {self._url} returned {reply.status} for {what}: {_error_text(reply)}"
+        text = f"the schema registry at {self.url} returned {reply.status} for {what}: {_error_text(reply)}"
         return StreamlingError.transient(text) if reply.status in _RETRIABLE else StreamlingError.user(text)
 
     def _unexpected_error(self, what: str) -> StreamlingError:
         return StreamlingError.user(
-            f"the schema registry at {self._url} returned an unexpected response for {what}",
+            f"the schema registry at {self.url} returned an unexpected response for {what}",
             remedy="check the registry's URL",
         )
 

@@ -78,6 +78,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._group: GroupAssignment | None = None
         self._monitor: LagMonitor | None = None
         self._lag: LagReporter | None = None
+        #: the plan of decoded messages, for the plans that are made of it
+        self._template: DataFrame | None = None
         self._start_log = StartLog(self._topic, context.log)
         #: the running stream
         self._stream: KafkaStream | None = None
@@ -198,10 +200,20 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return self._stream
 
     def template(self, spark: SparkSession) -> DataFrame:
-        return self._selected(self._decoded(message_template(spark, headers=self._has_headers)))
+        self._template = self._decoded(message_template(spark, headers=self._has_headers))
+        return self._selected(self._template)
 
     def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
-        return MessagePlan.of(frame, headers=self._has_headers)
+        plan = MessagePlan.of(frame, headers=self._has_headers)
+        if isinstance(plan, MessagePlan) and self._template is not None:
+            plan.share(self._decoding, self._template)
+        return plan
+
+    @property
+    def _decoding(self) -> str:
+        """Equal for sources that make the same rows of a message: errors name the source."""
+        how = (self._rejecting, self.context.primary_key, self.options.include_metadata, self._format.identity())
+        return f"{self.context.name} {how}"
 
     def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
         """Return the initial position for `latest`. It is stored: otherwise a restart before the first batch would

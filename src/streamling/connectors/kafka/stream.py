@@ -119,21 +119,17 @@ class KafkaStream(Stream):
             self._has_steps = True
             buffer.run(steps or ())
         interval = 0.0 if small is None or steps is None or size.interval is not None else small.interval
-        began = time.monotonic()
         taken = buffer.take(min(timeout, left) if left else timeout, size.rows if left else 1, size.rows, interval)
         if taken is None:
             self._is_behind = size.rows > BUFFER_MESSAGES and buffer.is_full()
             return None
-        if taken.failure is not None:
-            self._batch_start, self.offsets = self.offsets, {**self.offsets, **taken.offsets}
-            return StreamBatch(pa.table({}), self._current, 0, (), taken.failure)
         batch = self._batch({**self.offsets, **taken.offsets}, has_messages=taken.count > 0)
         if steps is None:
             return batch
-        busy = time.monotonic() - began - taken.waited
-        return replace(
-            batch, results=taken.results, failure=taken.failure, messages=taken.messages, busy=max(0.0, busy)
-        )
+        if taken.failure is not None:  # the stream ends here
+            self._batch_start, self.offsets = self.offsets, {**self.offsets, **taken.failed_offsets}
+        results, failure = taken.results, taken.failure
+        return replace(batch, results=results, failure=failure, messages=taken.messages, busy=taken.busy)
 
     def _large_batch(self) -> StreamBatch | None:
         rows, left = self._reader.size.rows, self._time_left()

@@ -52,7 +52,7 @@ class MessageSender:
         """Write rows of key, value and headers and return the number of messages, which are stored now."""
         from pyspark.sql import SparkSession
 
-        return int(self.java(SparkSession.active()).write(rows.rows))
+        return int(self.java(SparkSession.active()).send(rows.rows))
 
     def java(self, spark: SparkSession) -> Any:
         """Return the Java object, which writes rows, too."""

@@ -172,7 +172,7 @@ class Prefix:
 
     def report(self, result: StepResult) -> None:
         """Report what the plan has counted."""
-        for name, values in result.observed.items():
+        for name, values in result.observed:
             self.reports[name](values)
 
 

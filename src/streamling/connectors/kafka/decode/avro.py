@@ -125,6 +125,15 @@ class AvroFormat:
     def schema(self) -> pa.Schema:
         return self.record.arrow
 
+    def identity(self) -> str:
+        """Return a text that is equal for formats that decode messages alike."""
+        from streamling.connectors.kafka.source_options import AvroDecoding
+
+        writers = {id: writer.id for id, writer in sorted(self._writers.items())}
+        missing = sorted(self._missing), sorted(self._missing_keys)
+        options = self._options.model_dump(include=set(AvroDecoding.model_fields))
+        return f"avro {self._registry.url} {self.reader_id} {writers} {sorted(self._keys)} {missing} {options}"
+
     def primary_key(self) -> tuple[str, ...]:
         return primary_key_of(record_of(self._loaded_reader.schema))
 
