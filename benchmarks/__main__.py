@@ -32,6 +32,7 @@ _NAMES = (
         "kafka start-up",
         "memory",
         "fleet",
+        "shared",
     ),
     "versions",
 )

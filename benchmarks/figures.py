@@ -23,6 +23,7 @@ class Unit(Enum):
     PERCENT = "%"
     CORE = "% of a core"
     MEGABYTES = "MB"
+    COUNT = ""
 
     @property
     def more_is_better(self) -> bool:

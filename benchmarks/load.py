@@ -66,15 +66,17 @@ class Load:
         self._wait_until(lambda: self._arrivals.count >= 1, _START_SECONDS, process.check)
         self.run(*_WARM_UP)
 
-    def run(self, rate: int, seconds: float) -> list[float]:
-        """Return the seconds from the production of each message to the arrival of its row."""
+    def run(self, rate: int, seconds: float, passes: Callable[[int], bool] = lambda id: True) -> list[float]:
+        """Return the seconds from the production of each message to the arrival of its row. Messages whose id does not
+        pass have none."""
         self._arrivals.clear()
         began, count = time.monotonic(), max(1, int(rate * seconds))
+        rows = sum(passes(self._sent + number) for number in range(count))
         for number in range(count):
             if (early := began + number / rate - time.monotonic()) > _TICK:
                 time.sleep(early)
             self._send()
-        self._wait_until(lambda: self._arrivals.count >= count, _END_SECONDS)
+        self._wait_until(lambda: self._arrivals.count >= rows, _END_SECONDS)
         return self._arrivals.latencies()
 
     def _send(self) -> None:

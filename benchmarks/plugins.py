@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from streamling.connectors.file.source import FileSource
-from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
+from streamling.connectors.kafka.source import KafkaSource
+from streamling.connectors.kafka.source_options import KafkaSourceOptions
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins import Sink, Source, SparkRead, Stream, StreamBatch, StreamedSource, plugin
 from streamling.plugins.sources import END, End, Position, SourceBatch, Wait

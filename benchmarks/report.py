@@ -101,6 +101,11 @@ runs while it starts.
   sending a record to reading its row while {fleet_active} of the pipelines get 10 records per second for
   {fleet_seconds:g} s, alone and beside a pipeline of size `xl` that reads {records:,} Avro records again and again.
   Every record has to arrive.
+- **rate**: CPU time of all processes, and the time from sending a message to reading its row, while a topic gets 1, 50,
+  1 000 or 20 000 messages per second: Kafka JSON → SQL → Kafka or Postgres, with the default `latency` and `realtime`.
+- **shared**: `streamling serve` with several pipelines on one topic, which gets 200 JSON messages per second. Each
+  pipeline has a filter that passes every hundredth of them (one in a thousand with 1 000 pipelines) and writes to the
+  same Kafka topic. CPU time of all processes for {shared_seconds:g} s, and the time from sending to reading.
 - **versions**: this version compared with another checkout, by the command line alone: the quickstart; a run that
   reads {rows:,} rows of CSV files; {memory_records:,} Avro records of a topic, of which every tenth part is marked by a
   printed row, with the rate between the first and the last mark, and CPU time and memory of all processes meanwhile.
@@ -167,6 +172,7 @@ def page(results: Results, picture: str) -> str:
         fleet_pipelines=sizes.fleet_pipelines,
         fleet_active=sizes.fleet_active,
         fleet_seconds=sizes.fleet_seconds,
+        shared_seconds=sizes.shared_seconds,
     )
 
 

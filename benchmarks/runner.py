@@ -26,6 +26,7 @@ from benchmarks.memory import Memory
 from benchmarks.postgres import Postgres
 from benchmarks.rate import Rate
 from benchmarks.script import Script
+from benchmarks.shared import Shared
 from benchmarks.sizes import Sizes
 from benchmarks.startup import StartUp
 from benchmarks.tables import DynamicTables
@@ -44,7 +45,7 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     scenario.title: scenario
     for scenario in (
         *(StartUp, Validate, Cases, Trigger, Idle, Throughput, Handler, DynamicTables, Script, UserNodes),
-        *(Cluster, Telemetry, Latency, Rate, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Versions),
+        *(Cluster, Telemetry, Latency, Rate, Kafka, Postgres, ClickHouse, ColdStart, Memory, Fleet, Shared, Versions),
     )
 }
 

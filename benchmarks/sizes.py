@@ -44,6 +44,10 @@ class Sizes:
     fleet_active: int = 3
     fleet_seconds: float = 2
     fleet_deploys: int = 2
+    #: numbers of pipelines that share a topic, and how long it gets messages, before and while they are measured
+    shared_pipelines: tuple[int, ...] = (1, 3)
+    shared_warm_up: float = 1
+    shared_seconds: float = 2
     #: cases of `streamling test`
     cases: int = 25
     #: warm-up runs of the pipeline before rows are written to Postgres
@@ -81,6 +85,9 @@ FULL = Sizes(
     fleet_active=200,
     fleet_seconds=30,
     fleet_deploys=20,
+    shared_pipelines=(1, 10, 100, 1_000),
+    shared_warm_up=20,
+    shared_seconds=30,
     cases=200,
     upsert_warm_ups=4,
 )
@@ -107,5 +114,8 @@ QUICK = Sizes(
     fleet_active=10,
     fleet_seconds=5,
     fleet_deploys=5,
+    shared_pipelines=(1, 10, 50),
+    shared_warm_up=5,
+    shared_seconds=10,
     cases=50,
 )

@@ -20,7 +20,8 @@ from streamling.connectors.kafka.batch_options import BatchSize
 from streamling.connectors.kafka.group.source import group_of
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings
-from streamling.connectors.kafka.source import KafkaSource, KafkaSourceOptions
+from streamling.connectors.kafka.source import KafkaSource
+from streamling.connectors.kafka.source_options import KafkaSourceOptions
 from streamling.connectors.postgres.sink import PostgresSinkOptions
 from streamling.connectors.postgres.state import PostgresStateStore
 from streamling.connectors.postgres.table import TableName

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from streamling.dev.services.topics import Message, create_topic, produce
 from tests.serve.definitions import csv_to_print, write_csv
 from tests.serve.processes import children
 from tests.serve.server import Client, ServeProcess
@@ -111,3 +112,31 @@ def test_a_jvm_that_is_killed_makes_no_culprit_and_comes_back_without_a_pipeline
     os.kill(jvm, signal.SIGKILL)
     server.eventually(lambda: client.get("/readyz", prefix="").status == 503)
     server.eventually(lambda: client.get("/readyz", prefix="").status == 200)
+
+
+def stream_to_print(topic: str, expression: str) -> str:
+    return f"""
+sources:
+  orders: {{type: kafka, topic: {topic}, data_format: json, primary_key: id, schema: {{id: int64}}}}
+transforms:
+  shaped: {{type: sql, primary_key: id, sql: "SELECT id, {expression} AS n FROM orders"}}
+sinks:
+  out: {{type: print, from: shaped}}
+"""
+
+
+@pytest.mark.services
+def test_a_stream_that_ends_the_jvm_is_found_among_streams_that_wait(kafka, tmp_path):
+    """Their batches are evaluated in the JVM, without Python."""
+    topics = {name: f"deaths-{name}-{os.getpid()}" for name in ("deadly", "idle")}
+    for topic in topics.values():
+        create_topic(kafka.brokers, topic)
+        produce(kafka.brokers, topic, [Message(b'{"id": 1}', b"1")])
+    with ServeProcess(tmp_path, {"STREAMLING__KAFKA_SOURCE__BROKERS": kafka.brokers}) as server:
+        client = server.start()
+        assert client.create("idle", stream_to_print(topics["idle"], "1")).status == 201
+        server.eventually(lambda: is_ready(client, "idle"))
+        assert client.create("deadly", stream_to_print(topics["deadly"], DEADLY)).status == 201
+        server.eventually(lambda: client.state("deadly") == "failed")
+        assert "its query ended the JVM" in client.pipeline("deadly")["error"]
+        server.eventually(lambda: is_ready(client, "idle"))

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from streamling.pipeline.options import BatchOptions, ParallelOptions, SinkOptions
 from streamling.plugins.sinks import FrameSink
-from streamling.plugins.streams import LocalRows
 from streamling.spark.counting import report_counts
+from streamling.spark.java import java_class
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class BlackholeSinkOptions(ParallelOptions, BatchOptions, SinkOptions):
@@ -44,8 +44,8 @@ class BlackholeSink(FrameSink[BlackholeSinkOptions]):
     def prepare_local(self, frame: DataFrame) -> DataFrame:
         return self.prepare(frame)
 
-    def write_local(self, rows: LocalRows) -> None:
-        """Discard the rows: they have been computed."""
+    def local_writer(self, spark: SparkSession) -> Any:
+        return java_class(spark._jvm, "streamling.plan.RowSink").discard()
 
     def needs_job(self, columns: pa.Schema) -> None:
         return None

@@ -39,12 +39,16 @@ class TimeSpent:
 
 
 @dataclass
-class _Wait:
+class Waiting:
+    """A wait of a thread."""
+
     state: WaitState
     downstream: str
     #: start of the wait, and of the part of it that has not been added yet
     began: float
     since: float
+    #: seconds of it that were work: what was waited for has worked for the node
+    worked: float = 0.0
 
 
 class Activity:
@@ -63,7 +67,7 @@ class Activity:
         self._lock = threading.Lock()
         self._threads: dict[int, float] = {}
         self._ended = 0.0
-        self._waits: list[_Wait] = []
+        self._waits: list[Waiting] = []
         self._seconds: dict[tuple[WaitState, str], float] = {}
         #: milliseconds that have been counted, as whole numbers
         self._counted: dict[tuple[WaitState, str], int] = {}
@@ -72,6 +76,7 @@ class Activity:
         self._empty_batches = 0
         #: threads for which Spark evaluates something, or did when they failed
         self._evaluating: set[int] = set()
+        self._evaluates_elsewhere: Callable[[], bool] = lambda: False
         #: rows of the last batch, and how long it took
         self.last_rows, self.last_seconds = 0, 0.0
 
@@ -91,25 +96,29 @@ class Activity:
                 self._ended += self._now() - self._threads.pop(threading.get_ident())
 
     @contextmanager
-    def waiting(self, state: WaitState, downstream: str = NO_DOWNSTREAM) -> Iterator[None]:
+    def waiting(self, state: WaitState, downstream: str = NO_DOWNSTREAM) -> Iterator[Waiting]:
         """Measure the wait of a thread of the node while the block runs."""
         now = self._now()
-        wait = _Wait(state, downstream, now, now)
+        wait = Waiting(state, downstream, now, now)
         with self._lock:
             self._waits.append(wait)
         try:
-            yield
+            yield wait
         finally:
-            now = self._now()
+            now = self._now() - wait.worked
             with self._lock:
                 self._waits.remove(wait)
                 self._add(wait, now)
-            self._record(state, now - wait.began)
+            self._record(state, max(0.0, now - wait.began))
 
     @property
     def is_evaluating(self) -> bool:
         """Whether Spark evaluates something for the node, or did when its thread failed."""
-        return bool(self._evaluating)
+        return bool(self._evaluating) or self._evaluates_elsewhere()
+
+    def ask_when_evaluating(self, evaluates_elsewhere: Callable[[], bool]) -> None:
+        """Ask ``evaluates_elsewhere``, too: evaluations that follow each other in the JVM are not seen here."""
+        self._evaluates_elsewhere = evaluates_elsewhere
 
     def add_work(self, seconds: float) -> None:
         """Add work that Spark has done for the node."""
@@ -151,9 +160,9 @@ class Activity:
         busy = max(0.0, alive - starved - sum(blocked.values()) - delegated)
         return TimeSpent(alive, busy, starved, blocked)
 
-    def _add(self, wait: _Wait, now: float) -> None:
+    def _add(self, wait: Waiting, now: float) -> None:
         key = wait.state, wait.downstream
-        seconds = self._seconds[key] = self._seconds.get(key, 0.0) + now - wait.since
+        seconds = self._seconds[key] = self._seconds.get(key, 0.0) + max(0.0, now - wait.since)
         wait.since = now
         new = int(seconds * 1000) - self._counted.get(key, 0)
         self._counted[key] = self._counted.get(key, 0) + new

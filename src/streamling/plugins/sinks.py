@@ -14,7 +14,7 @@ from streamling.plugins.operators import Operator, OptionsT
 from streamling.plugins.streams import LocalRows, NeedsJob
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Acknowledge(Protocol):
@@ -90,7 +90,15 @@ class FrameSink(Operator[OptionsT]):
         does not write small batches itself."""
         return None
 
+    def local_writer(self, spark: SparkSession) -> Any:
+        """Return the Java object (``streamling.plan.RowSink``) that writes the rows of `prepare_local` durably. Called
+        once per stream, if the driver can evaluate that plan."""
+        raise NotImplementedError(f"{type(self).__name__} has no local_writer")
+
+    def written_local(self, rows: int, sent: int, seconds: float) -> None:
+        """Report that the `local_writer` has taken ``rows`` rows and sent ``sent`` of them, in this time. All of them
+        count as delivered, unless the sink reports something else with `NodeContext.count_delivered`."""
+
     def write_local(self, rows: LocalRows) -> None:
-        """Write the rows of a small batch durably before returning, without a Spark job. Called instead of
-        `write_frame`, on the same thread, if the driver can evaluate the plan of `prepare_local`."""
+        """Write rows with which the `local_writer` has failed, durably before returning, or raise what is wrong."""
         raise NotImplementedError(f"{type(self).__name__} has no write_local")

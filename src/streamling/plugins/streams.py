@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -30,8 +30,14 @@ class StreamBatch(SourceBatch):
 
     #: how many rows or messages were read, for the status of a run; None: not known
     count: int | None = None
-    #: what the plans of `StreamedSource.local_plan` evaluate, if the batch is small; None: only Spark can read it
+    #: what the steps of `SmallBatches` have done in one or more small batches; None: only Spark can read the rows
+    results: Sequence[StepResult] | None = None
+    #: what the last step has failed with; its batch is not part of the position
+    failure: StepFailure | None = None
+    #: what `LocalPlan.to_arrow` takes to evaluate other plans over the last of these batches
     messages: Any = None
+    #: seconds in which `Stream.next` has worked and not waited
+    busy: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -44,19 +50,58 @@ class LocalRows:
 
 
 class LocalPlan(Protocol):
-    """A plan over the messages of a stream that the driver evaluates by itself: a Spark job takes tens of milliseconds,
-    however few rows it has. Made once for a stream, used for each of its small batches, on the flow's thread. Errors
-    are those of Spark's expressions."""
+    """A plan over the messages of a stream that the driver evaluates without a Spark job: a job takes tens of
+    milliseconds, however few rows it has. Made once for a stream, used for each of its small batches. Errors are those
+    of Spark's expressions."""
 
     def to_arrow(self, messages: Any) -> pa.RecordBatch:
         """Return the rows as Arrow data, with the types of ``DataFrame.toArrow``."""
 
-    def to_rows(self, messages: Any) -> LocalRows:
-        """Return the rows for `FrameSink.write_local`."""
 
-    def observed(self) -> Mapping[str, Sequence[float | None]]:
-        """Return the aggregates of the observations (``DataFrame.observe``) in the plan, by name, as of the last
-        batch."""
+@dataclass(frozen=True)
+class LocalStep:
+    """A plan that is evaluated over each small batch of a stream, and where its rows go."""
+
+    plan: LocalPlan
+    #: the `FrameSink.local_writer` that takes the rows; None: they come to Python as Arrow data
+    writer: Any = None
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step has done in the batches of one `Stream.next`."""
+
+    #: rows for Python: of the last batch, because it ends the call
+    batch: pa.RecordBatch | None = None
+    #: rows that the writer has taken, and how many of them it has sent
+    rows: int = 0
+    sent: int = 0
+    #: rows with which the writer has failed
+    unwritten: LocalRows | None = None
+    plan_seconds: float = 0.0
+    write_seconds: float = 0.0
+    #: the observations (``DataFrame.observe``) in the plan: name and aggregates, a name may occur twice
+    observed: Sequence[tuple[str, Sequence[float | None]]] = ()
+
+
+@dataclass(frozen=True)
+class StepFailure:
+    """A plan of a step that could not be evaluated."""
+
+    step: int
+    error: Exception
+
+
+class SmallBatches(Protocol):
+    """How small batches are evaluated; the engine passes it to `Stream.evaluate`."""
+
+    def steps(self) -> Sequence[LocalStep] | None:
+        """Return what is done with each small batch, in this order; None: each is a Spark job. Compiled in the first
+        call, so call it before small batches, but not before a backlog."""
+
+    @property
+    def interval(self) -> float:
+        """For how many seconds batches may follow each other within one call of `Stream.next`; 0: one batch."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +119,8 @@ class Stream(ABC):
 
     #: where it starts: the position that it was created with, or another one if other instances read a part of the data
     position: Position
+    #: what `next` may use to evaluate small batches
+    small: SmallBatches | None = None
 
     @abstractmethod
     def next(self, timeout: float) -> StreamBatch | None:
@@ -81,10 +128,19 @@ class Stream(ABC):
         `wake` was called. Not called while a sink is behind. A batch whose delivery fails is not requested again: the
         stream is closed, and the next one starts before it."""
 
+    def evaluate(self, small: SmallBatches) -> None:
+        """Let `next` evaluate small batches, as ``small`` says. Called once before `next`. A stream that does not use
+        it returns rows for Spark, or Arrow data."""
+        self.small = small
+
     @abstractmethod
     def wake(self) -> None:
         """End the current call of `next`, or the following one. Called on any thread when the flow has something else
         to do: a marker, a commit, a restart, the end."""
+
+    def is_evaluating(self) -> bool:
+        """Return whether a step is being evaluated, also after the JVM has died because of it."""
+        return False
 
     @abstractmethod
     def close(self) -> None:

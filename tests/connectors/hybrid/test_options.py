@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamling.connectors.hybrid.options import HybridSourceOptions
-from streamling.connectors.kafka.source import AvroDecoding
+from streamling.connectors.kafka.source_options import AvroDecoding
 from streamling.errors import InvalidPipeline
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.parse import parse_pipeline

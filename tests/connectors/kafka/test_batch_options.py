@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamling.connectors.kafka.batch_options import BatchSize, end_offsets
-from streamling.connectors.kafka.source import KafkaSourceOptions
+from streamling.connectors.kafka.source_options import KafkaSourceOptions
 from streamling.engine.state.memory import MemoryState
 from streamling.pipeline.config import AppConfig
 from streamling.plugins.context import NodeContext

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
-from streamling.connectors.kafka.reader import MessageBuffer
+from streamling.connectors.kafka.reader import MessageBuffer, Taken
 from streamling.dev.services.topics import Message, create_topic, produce
-from streamling.plugins.streams import NeedsJob
+from streamling.plugins.streams import LocalStep, NeedsJob
 from streamling.spark.counting import row_count
 from tests.harness.pipelines import eventually
 
@@ -37,11 +37,14 @@ class TopicMessages:
 
     def messages(self, *values: str) -> Any:
         """New messages."""
+        return self.take(*values).messages
+
+    def take(self, *values: str) -> Taken:
         headers = (("dbz.op", b"u"),)
         produce(self._kafka.brokers, self.topic, [Message(value.encode(), b"key", headers) for value in values])
         taken = self.buffer.take(20, len(values), 100)
         assert taken is not None
-        return taken.messages
+        return taken
 
     def plan(self, *steps: tuple[str, ...]) -> MessagePlan:
         """A plan of projections (several expressions) and filters (one)."""
@@ -147,14 +150,12 @@ def test_random_values_do_not_repeat(topic: TopicMessages) -> None:
     assert len({row["a"] for row in rows}) == len({row["b"] for row in rows}) == 6
 
 
-def test_counters_count_the_rows_of_the_last_batch(topic: TopicMessages) -> None:
+def test_counters_count_the_rows_since_the_last_result(topic: TopicMessages) -> None:
     frame = message_template(topic.spark, headers=True).observe("all", row_count())
     frame = frame.where("length(value) > 1").observe("long", row_count())
-    plan = _plan(frame)
-    plan.to_arrow(topic.messages("a", "bb", "ccc"))
-    assert plan.observed() == {"all": [3], "long": [2]}
-    plan.to_rows(topic.messages("d"))
-    assert plan.observed() == {"all": [1], "long": [0]}
+    topic.buffer.run([LocalStep(_plan(frame))])
+    assert dict(topic.take("a", "bb", "ccc").results[0].observed) == {"all": [3], "long": [2]}
+    assert dict(topic.take("d").results[0].observed) == {"all": [1], "long": [0]}
 
 
 def test_a_plan_that_needs_a_job_is_refused(topic: TopicMessages) -> None:

@@ -1,8 +1,10 @@
-"""Messages that wait in the driver's JVM: exact offsets, bounded buffers, and one consumer for many streams."""
+"""Messages that wait in the driver's JVM: exact offsets, bounded buffers, and one consumer for all streams."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from py4j.protocol import Py4JJavaError
 
+from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
 from streamling.dev.services.topics import Message, add_partitions, create_topic, delete_records, produce
 from tests.harness.pipelines import eventually
@@ -127,15 +130,105 @@ def test_the_last_of_several_seeks_counts(kafka, topic, open_buffer) -> None:
         assert (taken.count, taken.offsets) == (2, {0: 1000})
 
 
-def test_streams_share_a_consumer_unless_they_read_the_same_partition(spark, kafka, topic, open_buffer) -> None:
-    first, second = (open_buffer(topic, {number: 0}, is_whole=False) for number in (0, 1))
-    eventually(lambda: _readers(spark) == 1)
-    third = open_buffer(topic, {0: 0}, is_whole=False)
-    eventually(lambda: _readers(spark) == 2)
+def test_streams_share_a_consumer(spark, kafka, topic, open_buffer) -> None:
+    buffers = [open_buffer(topic, {number: 0}, is_whole=False) for number in (0, 1, 0)]
     _send(kafka, topic, 3)
     _send(kafka, topic, 2, partition=1)
-    counts = [_take(buffer, least=least).count for buffer, least in ((first, 3), (second, 2), (third, 3))]
+    counts = [_take(buffer, least=least).count for buffer, least in zip(buffers, (3, 2, 3), strict=True)]
     assert counts == [3, 2, 3]
+    assert _readers(spark) == 1
+
+
+class Reading:
+    """A stream of partition 0 that checks that it gets every message once, in order."""
+
+    def __init__(self, spark, buffer: MessageBuffer, offset: int = 0) -> None:
+        self._plan = MessagePlan.of(message_template(spark, headers=False).select("partition", "offset"), headers=False)
+        self.buffer = buffer
+        self.offset = offset
+
+    def read(self, most: int = 5000, seconds: float = 0.0) -> None:
+        taken = self.buffer.take(seconds, 1, most)
+        if taken is None:
+            return
+        rows = self._plan.to_arrow(taken.messages).to_pylist()
+        offsets = [row["offset"] for row in rows if row["partition"] == 0]
+        assert offsets == list(range(self.offset, self.offset + len(offsets)))
+        self.offset = taken.offsets.get(0, self.offset)
+
+    def read_to(self, offset: int) -> None:
+        deadline = time.monotonic() + 60
+        while self.offset < offset:
+            assert time.monotonic() < deadline, f"is at {self.offset}, not at {offset}"
+            self.read(seconds=0.1)
+
+
+def test_a_stream_that_starts_further_back_gets_the_messages_that_others_have_read(
+    spark, kafka, topic, open_buffer
+) -> None:
+    _send(kafka, topic, 50)
+    first = Reading(spark, open_buffer(topic, {0: 20, 1: 0}), 20)
+    first.read_to(50)
+    second, third = (Reading(spark, open_buffer(topic, {0: offset, 1: 0}), offset) for offset in (0, 40))
+    second.read_to(50)
+    third.read_to(50)
+    _send(kafka, topic, 10)
+    for each in (first, second, third):
+        each.read_to(60)
+    assert _readers(spark) == 1
+
+
+def test_a_stream_that_starts_far_behind_reads_alone_until_it_has_caught_up(spark, kafka, topic, open_buffer) -> None:
+    count = 3 * BUFFER_MESSAGES
+    first = Reading(spark, open_buffer(topic, {0: 0, 1: 0}))
+    _send(kafka, topic, count)
+    first.read_to(count)
+    second = Reading(spark, open_buffer(topic, {0: 0, 1: 0}))
+    eventually(lambda: _readers(spark) == 2)
+    second.read_to(count)
+    eventually(lambda: _readers(spark) == 1)
+    _send(kafka, topic, 10)
+    for each in (first, second):
+        each.read_to(count + 10)
+
+
+def test_a_stream_that_does_not_take_its_messages_does_not_hold_up_others(spark, kafka, topic, open_buffer) -> None:
+    slow, fast = (Reading(spark, open_buffer(topic, {0: 0, 1: 0})) for _ in range(2))
+    for number in range(1, 6):
+        _send(kafka, topic, BUFFER_MESSAGES)
+        fast.read_to(number * BUFFER_MESSAGES)
+    assert slow.buffer.is_full()
+    slow.read_to(5 * BUFFER_MESSAGES)
+    eventually(lambda: _readers(spark) == 1)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_streams_that_come_seek_wait_and_go_get_every_message_once(spark, kafka, topic, open_buffer, number) -> None:
+    seed = int(os.environ.get("STREAMLING_TEST_SEED", time.time_ns() % 10**6)) + number
+    print(f"STREAMLING_TEST_SEED={seed - number}")
+    chance, end, streams = random.Random(seed), 0, []
+    for _ in range(60):
+        match chance.randrange(7):
+            case 0 if len(streams) < 6:
+                offset = chance.choice([0, end, chance.randint(0, end)])
+                streams.append(Reading(spark, open_buffer(topic, {0: offset, 1: 0}), offset))
+            case 1 if streams:
+                streams.pop(chance.randrange(len(streams))).buffer.close()
+            case 2 if streams:
+                each = chance.choice(streams)
+                each.offset = chance.randint(max(0, end - 30_000), end)
+                each.buffer.seek({0: each.offset, 1: 0})
+            case 3 | 4:
+                count = chance.choice([1, 50, 3000, 15_000])
+                _send(kafka, topic, count)
+                end += count
+            case _:
+                for each in streams:
+                    for _ in range(chance.randrange(4)):
+                        each.read(chance.choice([1, 700, BUFFER_MESSAGES]))
+    for each in streams:
+        each.read_to(end)
+    eventually(lambda: _readers(spark) <= 1)
 
 
 def test_clients_with_other_settings_have_their_own_consumer(spark, topic, open_buffer) -> None:
@@ -163,9 +256,13 @@ def test_new_partitions_end_a_stream_that_reads_all_of_them(kafka, topic, open_b
     assert _take(part).count == 1
 
 
-def test_streams_that_do_not_return_do_not_hold_up_the_others(spark, kafka, topic, open_buffer) -> None:
-    """Their sinks are slow, say: they lose their turns."""
-    turns = 2 * spark._jvm.java.lang.Runtime.getRuntime().availableProcessors()
-    _send(kafka, topic, 1)
-    for _ in range(turns + 2):
-        assert _take(open_buffer(topic, {0: 0, 1: 0})).count == 1
+def test_a_missing_offset_ends_only_the_stream_that_lacks_it(spark, kafka, topic, open_buffer) -> None:
+    _send(kafka, topic, 5)
+    delete_records(kafka.brokers, topic, {0: 3})
+    good = Reading(spark, open_buffer(topic, {0: 4, 1: 0}), 4)
+    good.read_to(5)
+    bad = open_buffer(topic, {0: 1, 1: 0})
+    with pytest.raises(Py4JJavaError, match="OffsetOutOfRange"):
+        bad.take(20, 1, 100)
+    _send(kafka, topic, 2)
+    good.read_to(7)

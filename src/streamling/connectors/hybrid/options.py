@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from streamling.connectors.clickhouse.source import TableRead
-from streamling.connectors.kafka.source import AvroDecoding, KafkaSourceOptions
+from streamling.connectors.kafka.source_options import AvroDecoding, KafkaSourceOptions
 from streamling.errors import OptionLocation, StreamlingError
 from streamling.pipeline.document.scalars import Columns, ProgramText
 from streamling.pipeline.options import DeadLetterOptions, Options, SourceOptions

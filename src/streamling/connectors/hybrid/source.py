@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from streamling.connectors.hybrid.options import HybridSourceOptions
-    from streamling.connectors.kafka.source import KafkaSourceOptions
+    from streamling.connectors.kafka.source_options import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
 
 

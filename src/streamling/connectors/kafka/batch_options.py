@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from streamling.connectors.kafka.source import KafkaSourceOptions
+    from streamling.connectors.kafka.source_options import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
 
 #: messages per batch whose rows are collected into this process: fewer cost throughput, more only cost memory
@@ -48,7 +48,7 @@ class BatchSize:
             or (_COLLECTED_ROWS if context.collected else _ROWS)
         )
         interval = options.batch_flush_interval
-        is_default = interval is None and options.latency == "standard"
+        is_default = interval is None and options.latency != "realtime"
         if is_default and (milliseconds := config.explicit_value("record_batch_interval_ms")) is not None:
             interval = milliseconds / 1000
         is_split = context.is_splittable and options.parallelism is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -104,8 +104,8 @@ class MessagePlan:
     def __init__(self, plan: Any, frame: DataFrame, *, headers: bool) -> None:
         from pyspark.sql.pandas.types import to_arrow_schema
 
-        self._local = plan
-        self._plan = _message_plans(frame.sparkSession)(plan, headers)
+        self._frame = frame
+        self.java: Any = _message_plans(frame.sparkSession)(plan, headers)
         self._schema = to_arrow_schema(frame.schema, timezone="UTC")
 
     @classmethod
@@ -114,14 +114,16 @@ class MessagePlan:
         plan = _local_plan(frame)
         return plan if isinstance(plan, NeedsJob) else cls(plan, frame, headers=headers)
 
+    def share(self, how: str, decoded: DataFrame) -> None:
+        """Decode messages once for all streams that read them together and decode them like this: ``how`` is equal.
+        The frame was made from ``decoded``, which has one row for each message."""
+        self.java.share(how, decoded._jdf, self._frame._jdf)
+
     def to_arrow(self, messages: Any) -> pa.RecordBatch:
-        with pa.ipc.open_stream(self._plan.arrow(messages)) as stream:
+        data = self.java.arrow(messages)
+        return pa.RecordBatch.from_pylist([], self._schema) if data is None else self.read(data)
+
+    def read(self, data: bytes | memoryview) -> pa.RecordBatch:
+        """Return the rows of an Arrow stream that the plan has written."""
+        with pa.ipc.open_stream(data) as stream:
             return stream.read_next_batch().cast(self._schema)
-
-    def to_rows(self, messages: Any) -> LocalRows:
-        rows = self._plan.rows(messages)
-        return LocalRows(rows, rows.size())
-
-    def observed(self) -> Mapping[str, Sequence[float | None]]:
-        pairs = (text.split("=") for text in self._local.observed().split())
-        return {name: [float(value) if value else None for value in values.split(",")] for name, values in pairs}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from streamling.connectors.kafka.admin import java_map
+from streamling.connectors.kafka.local_plan import MessagePlan
+from streamling.plugins.streams import LocalRows, LocalStep, StepFailure, StepResult
 from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
@@ -37,18 +40,26 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class Taken:
-    """Messages that were taken from the buffer."""
+    """Messages that were taken from the buffer, in one or more batches."""
 
-    #: the Java object that holds them until the next ones are taken
+    #: the Java object that holds those of the last batch until the next ones are taken
     messages: Any
     count: int
     #: offsets after them, of the partitions that have advanced
     offsets: Mapping[int, int]
+    #: what each step has done with them
+    results: Sequence[StepResult] = ()
+    #: the plan that has failed with the messages that follow
+    failure: StepFailure | None = None
+    #: offsets after those
+    failed_offsets: Mapping[int, int] = field(default_factory=dict)
+    #: seconds of work
+    busy: float = 0.0
 
 
 class MessageBuffer:
-    """The messages of a topic from given offsets on. All methods may be called on any thread, `take` on one at a
-    time. Errors are those of the Java client."""
+    """The messages of a topic from given offsets on, and the steps that are run over each batch of them. All methods
+    may be called on any thread, `take` on one at a time. Errors are those of the Java client."""
 
     def __init__(
         self,
@@ -59,23 +70,73 @@ class MessageBuffer:
         offsets: Mapping[int, int],
         *,
         is_whole: bool,
+        pace: float = 0.0,
     ) -> None:
-        """``is_whole``: the stream reads all partitions and has to be restarted when there are new ones."""
+        """``is_whole``: the stream reads all partitions and has to be restarted when there are new ones. Messages that
+        follow others within ``pace`` seconds are read together, after this time."""
         jvm: Any = spark._jvm
         self._jvm = jvm
         client = java_map(jvm, {**settings, **_SETTINGS, "isolation.level": isolation_level})
         self._subscription: Any = java_class(jvm, "streamling.kafka.MessageReader").subscribe(
-            client, topic, java_map(jvm, offsets), is_whole, BUFFER_MESSAGES, _BUFFER_BYTES
+            client, topic, java_map(jvm, offsets), is_whole, BUFFER_MESSAGES, _BUFFER_BYTES, int(pace * 1000)
         )
+        self._loop: Any = java_class(jvm, "streamling.kafka.BatchLoop")(self._subscription)
+        self._steps: Sequence[LocalStep] = ()
+        #: the byte of a file that is 1 while the JVM evaluates a step
+        self._mark, _, self._marks = self._loop.markPlace().partition(" ")
 
-    def take(self, seconds: float, least: int, most: int) -> Taken | None:
-        """Wait for ``least`` messages and take at most ``most``. None after this time, when woken, and if there are
-        more messages than the buffer holds, but it holds fewer than ``most`` (`is_full`)."""
-        taken = self._subscription.take(int(seconds * 1000), min(least, BUFFER_MESSAGES), most)
-        if taken is None:
-            return None
-        count, *offsets = taken.split()
-        return Taken(self._subscription, int(count), dict(_pair(text) for text in offsets))
+    def run(self, steps: Sequence[LocalStep]) -> None:
+        """Run ``steps`` over each batch that is taken. Called once."""
+        self._steps = steps
+        for step in steps:
+            assert isinstance(step.plan, MessagePlan)
+            self._loop.add(step.plan.java, step.writer)
+
+    def take(self, seconds: float, least: int, most: int, interval: float = 0.0) -> Taken | None:
+        """Wait for ``least`` messages and take at most ``most``; more batches may follow within ``interval`` seconds,
+        until rows come to Python. None after ``seconds``, when woken, and if there are more messages than the buffer
+        holds, but it holds fewer than ``most`` (`is_full`)."""
+        data = self._loop.run(int(seconds * 1000), min(least, BUFFER_MESSAGES), most, int(interval * 1000))
+        return None if data is None else self._taken(data)
+
+    def _taken(self, data: bytes) -> Taken:
+        """Parse a report (`BatchLoop.run`)."""
+        end = data.index(b"\n\n")
+        first, *lines = data[:end].decode().split("\n")
+        count, busy, failed_step, offsets = first.split(" ", 3)
+        arrow, results = memoryview(data)[end + 2 :], []
+        for number, line in enumerate(lines):
+            rows, sent, planned, written, failed, size, observed = line.split(" ", 6)
+            plan = self._steps[number].plan
+            assert isinstance(plan, MessagePlan)
+            results.append(
+                StepResult(
+                    plan.read(arrow[: int(size)]) if size != "0" else None,
+                    int(rows),
+                    int(sent),
+                    LocalRows(self._loop.unwritten(number), int(failed)) if failed != "0" else None,
+                    int(planned) / 1e9,
+                    int(written) / 1e9,
+                    _observed(observed),
+                )
+            )
+            arrow = arrow[int(size) :]
+        taken = Taken(self._subscription, int(count), _offsets(offsets), results, busy=int(busy) / 1e9)
+        if failed_step == "-1":
+            return taken
+        try:
+            self._loop.raiseFailure()
+        except Exception as error:
+            failed_offsets = _offsets(self._loop.takenOffsets())
+            return replace(taken, failure=StepFailure(int(failed_step), error), failed_offsets=failed_offsets)
+        raise AssertionError("a step has failed without an error")
+
+    def is_evaluating(self) -> bool:
+        """Return whether a step is being evaluated, also after the JVM has died because of it."""
+        try:
+            return Path(self._marks).read_bytes()[int(self._mark)] == 1
+        except FileNotFoundError:  # the folder of the JVM has been removed
+            return False
 
     def is_full(self) -> bool:
         """Return whether there may be more messages than the buffer holds."""
@@ -83,12 +144,12 @@ class MessageBuffer:
 
     def sleep(self, seconds: float) -> None:
         """Wait for this time, or until woken."""
-        self._subscription.sleep(int(seconds * 1000))
+        self._loop.sleep(int(seconds * 1000))
 
     def wake(self) -> None:
         """End the current call of `take` or `sleep`, or the next one."""
         with _unless_jvm_ended():
-            self._subscription.wake()
+            self._loop.wake()
 
     def seek(self, offsets: Mapping[int, int]) -> None:
         """Drop all messages and continue at ``offsets``."""
@@ -96,7 +157,7 @@ class MessageBuffer:
 
     def close(self) -> None:
         with _unless_jvm_ended():
-            self._subscription.close()
+            self._loop.close()
 
 
 @contextmanager
@@ -108,6 +169,11 @@ def _unless_jvm_ended() -> Iterator[None]:
         yield
 
 
-def _pair(text: str) -> tuple[int, int]:
-    partition, _, offset = text.partition("=")
-    return int(partition), int(offset)
+def _offsets(text: str) -> dict[int, int]:
+    pairs = (pair.split("=") for pair in text.split())
+    return {int(partition): int(offset) for partition, offset in pairs}
+
+
+def _observed(text: str) -> list[tuple[str, list[float | None]]]:
+    pairs = (pair.split("=") for pair in text.split())
+    return [(name, [float(value) if value else None for value in values.split(",")]) for name, values in pairs]

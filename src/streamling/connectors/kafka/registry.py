@@ -57,6 +57,7 @@ class SchemaRegistry:
         parts = urlsplit(url.rstrip("/"))
         if parts.username is not None:  # urllib would treat them as part of the host name
             username, password = username or unquote(parts.username), password or unquote(parts.password or "")
+        #: without user and password
         self.url = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         self._timeout = timeout
         self.headers = {"Accept": _MEDIA_TYPE, "Content-Type": _MEDIA_TYPE}

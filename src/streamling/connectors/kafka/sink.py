@@ -224,6 +224,13 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             self._plan_cache = schema, ArrowPlan.of(self.prepare_local(template))
         return self._plan_cache[1]
 
+    def local_writer(self, spark: SparkSession) -> Any:
+        return self._sender.java(spark)
+
+    def written_local(self, rows: int, sent: int, seconds: float) -> None:
+        self.context.metrics.latency("kafka_producer.msg_encode_latency", seconds)
+        self.context.count_delivered(sent, deduplicated=rows - sent)
+
     def write_local(self, rows: LocalRows) -> None:
         began = time.monotonic()
         self.context.retry(lambda: self._send(rows))

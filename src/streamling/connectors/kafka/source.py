@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from functools import cache, partial
+from typing import TYPE_CHECKING, ClassVar
 from uuid import uuid4
 
 import pyarrow as pa
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from streamling.connectors.kafka.admin import KafkaAdmin
 from streamling.connectors.kafka.batch_options import BatchSize
@@ -25,7 +24,6 @@ from streamling.connectors.kafka.decode.invalid_messages import (
 from streamling.connectors.kafka.decode.json import JsonFormat
 from streamling.connectors.kafka.decode.rows import METADATA, decode_rows, decode_rows_with_rejects
 from streamling.connectors.kafka.errors import error_text
-from streamling.connectors.kafka.filter import SourceFilter
 from streamling.connectors.kafka.group.source import SECTION, GroupAssignment, group_name, group_position
 from streamling.connectors.kafka.group.start_log import StartLog
 from streamling.connectors.kafka.lag import LagReporter
@@ -37,11 +35,9 @@ from streamling.connectors.kafka.reachable import check_cluster_policy, check_re
 from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.connectors.kafka.registry import SchemaRegistry
 from streamling.connectors.kafka.settings import client_settings, spark_options
+from streamling.connectors.kafka.source_options import KafkaSourceOptions
 from streamling.connectors.kafka.stream import KafkaStream, TopicReader
 from streamling.errors import StreamlingError
-from streamling.pipeline.document.scalars import BadValueError, Duration, ProgramText, folded
-from streamling.pipeline.options import DeadLetterOptions, Options, ParallelOptions, SourceOptions
-from streamling.pipeline.typenames import TypeName
 from streamling.plugins.connections import ConnectionCheck, ExternalPosition
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.plugins.sources import Position
@@ -54,139 +50,7 @@ if TYPE_CHECKING:
 
     from streamling.plugins.context import NodeContext
 
-_U32 = 2**32 - 1
 _COMMITTED = "read_committed"
-SchemaId = Annotated[int, Field(ge=0, le=_U32)]
-
-
-def _starting_offsets(value: object) -> object:
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if isinstance(text, str) and text not in ("earliest", "latest") and not (text.isascii() and text.isdigit()):
-        raise BadValueError(
-            f"is '{text}', which is not a valid starting offset", "write earliest, latest, or milliseconds since 1970"
-        )
-    return text
-
-
-StartingOffsets = Annotated[
-    str,
-    BeforeValidator(_starting_offsets),
-    WithJsonSchema({"anyOf": [{"enum": ["earliest", "latest"]}, {"type": "integer", "minimum": 0}]}),
-]
-
-
-class SchemaIdOverride(Options):
-    """Decodes messages framed with one schema id as if they had another."""
-
-    from_: SchemaId = Field(alias="from", description="Schema id in the message.")
-    to: SchemaId = Field(description="Schema id to decode with.")
-
-
-class AvroDecoding(Options):
-    """Fields on how Avro messages are decoded, shared by the Kafka and hybrid sources."""
-
-    validate_writer_schema_ordering: bool = Field(
-        default=True, description="Refresh the reader schema when a message was written with a newer one."
-    )
-    schema_id_overrides: list[SchemaIdOverride] = Field(
-        default=[], description="Schema ids to replace before decoding."
-    )
-    skip_schema_resolution: bool = Field(
-        default=False,
-        description="Decode with the writer's schema, without resolving it against the reader's.",
-    )
-    skip_schema_resolution_for_reader_schema_ids: list[SchemaId] = Field(
-        default=[], description="The same, but only while the reader's schema has one of these ids."
-    )
-
-    def check_overrides(self, topic: str) -> None:
-        """Check that each schema id is overridden at most once."""
-        ids = [override.from_ for override in self.schema_id_overrides]
-        twice = next((id for id in ids if ids.count(id) > 1), None)
-        if twice is not None:
-            raise BadValueError(
-                f"of topic '{topic}' overrides the schema id {twice} twice",
-                "keep one 'from' per id",
-                field="schema_id_overrides",
-            )
-
-
-class KafkaSourceOptions(AvroDecoding, ParallelOptions, DeadLetterOptions, SourceOptions):
-    """Reads a Kafka topic: Avro with a schema registry, or JSON with a declared schema."""
-
-    reserved_labels: ClassVar[frozenset[str]] = frozenset({"topic"})
-    infers_primary_key: ClassVar[bool] = True
-    may_delete: ClassVar[bool] = True
-
-    topic: str = Field(min_length=1, description="Topic to read.")
-    parallelism: int | None = Field(
-        default=None,
-        ge=1,
-        description="Number of tasks that read concurrently, each reading whole partitions; defaults to the number "
-        "of cores.",
-    )
-    starting_offsets: StartingOffsets = Field(
-        default="earliest",
-        description="Where to start if no position is stored: earliest, latest, or milliseconds since 1970.",
-    )
-    isolation_level: Annotated[Literal["read_committed", "read_uncommitted"], BeforeValidator(folded)] = Field(
-        default="read_committed",
-        description="Skip messages of open and aborted transactions (read_committed), or read them too "
-        "(read_uncommitted).",
-    )
-    include_metadata: bool = Field(
-        default=False,
-        description="Add the columns `__kafka_partition`, `__kafka_offset` and `__kafka_timestamp`.",
-    )
-    filter: ProgramText | None = Field(default=None, description="SQL condition; rows that do not match are dropped.")
-    batch_size: int | None = Field(
-        default=None,
-        ge=1,
-        le=_U32,
-        description="Maximum number of messages per batch; defaults to 200 000, or a million if the rows stay in "
-        "Spark.",
-    )
-    batch_flush_interval: Duration | None = Field(
-        default=None,
-        description="Maximum wait for a full batch; by default a batch starts as soon as there are messages.",
-    )
-    latency: Annotated[Literal["standard", "realtime"], BeforeValidator(folded)] = Field(
-        default="standard",
-        description="`realtime` refuses nodes at which rows would wait.",
-    )
-    data_format: Annotated[Literal["avro", "json"], BeforeValidator(folded)] = Field(
-        default="avro", description="Encoding of the messages."
-    )
-    schema_: dict[str, TypeName] | None = Field(
-        default=None, alias="schema", description="Columns and their types; only for `data_format: json`."
-    )
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        self.check_overrides(self.topic)
-        if self.latency == "realtime" and self.batch_flush_interval is not None:
-            raise BadValueError(
-                "is set, but latency realtime does not let messages wait",
-                "remove it, or set latency: standard",
-                field="batch_flush_interval",
-            )
-        if self.data_format == "json" and not self.schema_:
-            raise BadValueError(
-                "is missing, but data_format json requires it",
-                "list the columns and their types",
-                field="schema",
-            )
-        if self.data_format == "avro" and self.schema_ is not None:
-            raise BadValueError(
-                "is set, but data_format avro takes the columns from the schema registry",
-                "remove it, or set data_format: json",
-                field="schema",
-            )
-        return self
-
-    @cached_property
-    def row_filter(self) -> SourceFilter | None:
-        return SourceFilter(self.filter) if self.filter is not None and self.filter.strip() else None
 
 
 class KafkaSource(StreamedSource[KafkaSourceOptions]):
@@ -214,6 +78,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         self._group: GroupAssignment | None = None
         self._monitor: LagMonitor | None = None
         self._lag: LagReporter | None = None
+        #: the plan of decoded messages, for the plans that are made of it
+        self._template: DataFrame | None = None
         self._start_log = StartLog(self._topic, context.log)
         #: the running stream
         self._stream: KafkaStream | None = None
@@ -339,10 +205,20 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
         return None if self._group is None else self._group.assigned
 
     def template(self, spark: SparkSession) -> DataFrame:
-        return self._selected(self._decoded(message_template(spark, headers=self._has_headers)))
+        self._template = self._decoded(message_template(spark, headers=self._has_headers))
+        return self._selected(self._template)
 
     def local_plan(self, frame: DataFrame) -> LocalPlan | NeedsJob:
-        return MessagePlan.of(frame, headers=self._has_headers)
+        plan = MessagePlan.of(frame, headers=self._has_headers)
+        if isinstance(plan, MessagePlan) and self._template is not None:
+            plan.share(self._decoding, self._template)
+        return plan
+
+    @property
+    def _decoding(self) -> str:
+        """Equal for sources that make the same rows of a message: errors name the source."""
+        how = (self._rejecting, self.context.primary_key, self.options.include_metadata, self._format.identity())
+        return f"{self.context.name} {how}"
 
     def _initial_position(self, admin: KafkaAdmin, group: GroupAssignment) -> Position:
         """Return the initial position for `latest`. It is stored: otherwise a restart before the first batch would
@@ -433,7 +309,9 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             spark.read.format("kafka").options(**self.reader_options(spark)),
             self.options.parallelism,
             self._batch_decoder(spark),
-            lambda offsets: MessageBuffer(spark, settings, level, self._topic, offsets, is_whole=is_whole),
+            lambda offsets: MessageBuffer(
+                spark, settings, level, self._topic, offsets, is_whole=is_whole, pace=self.options.pace
+            ),
         )
 
     @property

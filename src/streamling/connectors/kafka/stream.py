@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from streamling.connectors.kafka.batch_options import BatchSize, end_offsets
 from streamling.connectors.kafka.decode.errors import reading_error
 from streamling.connectors.kafka.errors import error_text
 from streamling.connectors.kafka.offsets import Offsets
-from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
+from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer
 from streamling.errors import StreamlingError
 from streamling.plugins.sources import Position, SparkRead
 from streamling.plugins.streams import Stream, StreamBatch, StreamRestart
@@ -74,6 +74,8 @@ class KafkaStream(Stream):
         self._is_behind = reader.size.rows > BUFFER_MESSAGES
         #: whether Spark has read messages that are in the buffer, or follow it
         self._has_moved = False
+        #: whether the buffer knows what to do with its messages
+        self._has_steps = False
         #: guards the two below: `wake` may be called before there is a buffer
         self._lock = threading.Lock()
         self._buffer: MessageBuffer | None = None
@@ -101,6 +103,9 @@ class KafkaStream(Stream):
             if self._buffer is not None:
                 self._buffer.wake()
 
+    def is_evaluating(self) -> bool:
+        return self._buffer is not None and self._buffer.is_evaluating()
+
     def close(self) -> None:
         if self._buffer is not None:
             self._buffer.close()
@@ -108,12 +113,23 @@ class KafkaStream(Stream):
     # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def _small_batch(self, timeout: float) -> StreamBatch | None:
-        rows, left, buffer = self._reader.size.rows, self._time_left(), self._filled_buffer()
-        taken = buffer.take(min(timeout, left) if left else timeout, rows if left else 1, rows)
-        if taken is not None:
-            return self._batch({**self.offsets, **taken.offsets}, taken)
-        self._is_behind = rows > BUFFER_MESSAGES and buffer.is_full()
-        return None
+        size, left, small = self._reader.size, self._time_left(), self.small
+        steps, buffer = None if small is None else small.steps(), self._filled_buffer()
+        if not self._has_steps:
+            self._has_steps = True
+            buffer.run(steps or ())
+        interval = 0.0 if small is None or steps is None or size.interval is not None else small.interval
+        taken = buffer.take(min(timeout, left) if left else timeout, size.rows if left else 1, size.rows, interval)
+        if taken is None:
+            self._is_behind = size.rows > BUFFER_MESSAGES and buffer.is_full()
+            return None
+        batch = self._batch({**self.offsets, **taken.offsets}, has_messages=taken.count > 0)
+        if steps is None:
+            return batch
+        if taken.failure is not None:  # the stream ends here
+            self._batch_start, self.offsets = self.offsets, {**self.offsets, **taken.failed_offsets}
+        results, failure = taken.results, taken.failure
+        return replace(batch, results=results, failure=failure, messages=taken.messages, busy=taken.busy)
 
     def _large_batch(self) -> StreamBatch | None:
         rows, left = self._reader.size.rows, self._time_left()
@@ -136,16 +152,16 @@ class KafkaStream(Stream):
             return 0.0
         return max(0.0, self._last_batch + interval - time.monotonic())
 
-    def _batch(self, after: Mapping[int, int], taken: Taken | None = None) -> StreamBatch:
-        """Return a batch up to ``after``; ``taken`` are its messages if it is a small one."""
+    def _batch(self, after: Mapping[int, int], *, has_messages: bool = True) -> StreamBatch:
+        """Return a batch up to ``after``, as Spark reads it."""
         before, reader = self.offsets, self._reader
         self._batch_start, self.offsets, self._last_batch = before, after, time.monotonic()
         self._current = reader.offsets.position(after, self._current)
         count = sum(offset - before[partition] for partition, offset in after.items())
-        if taken is not None and not taken.count:
+        if not has_messages:
             return StreamBatch(pa.table({}), self._current, count)
         rows = SparkRead(lambda _: reader.decode(reader.messages(before, after)))
-        return StreamBatch(rows, self._current, count, None if taken is None else taken.messages)
+        return StreamBatch(rows, self._current, count)
 
     def last_messages(self) -> DataFrame:
         """Return the messages of the last batch, as Spark reads them."""

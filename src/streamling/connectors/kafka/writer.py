@@ -10,7 +10,7 @@ from streamling.plugins.streams import LocalRows
 from streamling.spark.java import java_class
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArraySerializer"
 
@@ -37,8 +37,8 @@ class MessageWriter:
 
 
 class MessageSender:
-    """Writes the messages of small batches with one producer, created for the first of them (`MessageSender.java`).
-    Errors are those of the Java client."""
+    """Writes the messages of small batches with one producer, which is created for the first of them
+    (`MessageSender.java`). Errors are those of the Java client."""
 
     def __init__(self, topic: str, settings: Mapping[str, str], *, deduplicate: bool, is_text: bool) -> None:
         """``deduplicate``: write only the last message of each key. ``is_text``: values are text, not bytes."""
@@ -50,24 +50,19 @@ class MessageSender:
 
     def send(self, rows: LocalRows) -> int:
         """Write rows of key, value and headers and return the number of messages, which are stored now."""
-        if self._sender is None:
-            self._sender = self._connect()
-        try:
-            return int(self._sender.send(rows.rows))
-        except Exception:
-            self.close()  # a producer that has lost messages may refuse all others
-            raise
-
-    def _connect(self) -> Any:
         from pyspark.sql import SparkSession
 
-        jvm: Any = SparkSession.active()._jvm
-        settings = java_map(jvm, self._settings)
-        sender = java_class(jvm, "streamling.kafka.MessageSender")
-        return sender(settings, self._topic, self._deduplicate, self._is_text)
+        return int(self.java(SparkSession.active()).send(rows.rows))
+
+    def java(self, spark: SparkSession) -> Any:
+        """Return the Java object, which writes rows, too."""
+        if self._sender is None:
+            settings = java_map(spark._jvm, self._settings)
+            sender = java_class(spark._jvm, "streamling.kafka.MessageSender")
+            self._sender = sender(settings, self._topic, self._deduplicate, self._is_text)
+        return self._sender
 
     def close(self) -> None:
         """Disconnect without waiting."""
-        sender, self._sender = self._sender, None
-        if sender is not None:
-            sender.close()
+        if self._sender is not None:
+            self._sender.close()

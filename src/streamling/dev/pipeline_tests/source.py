@@ -12,7 +12,7 @@ import pyarrow as pa
 from streamling.connectors.file.source import FileSourceOptions
 from streamling.connectors.generate.source import GenerateSourceOptions
 from streamling.connectors.kafka.decode.rows import METADATA
-from streamling.connectors.kafka.source import KafkaSourceOptions
+from streamling.connectors.kafka.source_options import KafkaSourceOptions
 from streamling.dev.pipeline_tests.load import LoadedCase
 from streamling.dev.pipeline_tests.model import Row, SourceInput
 from streamling.dev.pipeline_tests.rows import arrow_rows, declared_schema, inferred_schema, with_kind

@@ -1,7 +1,9 @@
 """Evaluates a segment in the driver: small batches of a stream, without a Spark job, as far as that is possible.
 
-The plan is made once per stream. It contains the decoding of the source and all SQL that follows it as the only
-consumer; a sink that Spark writes may add its own part. What follows receives the rows as Arrow data.
+The plans are made once per stream. A plan contains the decoding of the source and all SQL that follows it as the only
+consumer; a sink that Spark writes may add its own part. The stream evaluates the plans over each batch (`Stream.next`).
+Rows for such a sink do not leave the JVM, so that many batches follow each other without Python. Other consumers get
+the rows as Arrow data.
 """
 
 from __future__ import annotations
@@ -9,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, Protocol
+from functools import cache, cached_property
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -22,21 +24,74 @@ from streamling.engine.dataflow.rows import Rows
 from streamling.engine.dataflow.segment import Consumer, Segment, SegmentNode, SqlNode
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Edge, passing
-from streamling.plugins.streams import LocalPlan, NeedsJob, StreamedSource
+from streamling.plugins.streams import LocalPlan, LocalStep, NeedsJob, StepResult, StreamBatch, StreamedSource
 from streamling.spark.counting import row_count
 
 #: takes the aggregates of an observation in the plan
 RecordCounts = Callable[[Sequence[float | None]], None]
 
 
-class DriverEvaluator(Protocol):
-    """Evaluates small batches of one stream."""
+class Target(Protocol):
+    """What happens to the rows of one plan."""
 
-    def run(self, messages: Any) -> None:
-        """Evaluate the plan over ``messages`` (`StreamBatch.messages`) and pass the rows on."""
+    @property
+    def step(self) -> LocalStep: ...
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the plan, without data: they translate its errors."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the pipeline ends after a number of these rows."""
+
+    def deliver(self, result: StepResult) -> None:
+        """Pass the rows on, or count them if they have been written."""
 
     def ends(self) -> Iterator[Prefix]:
         """Yield where the driver cannot continue: the rows of these nodes are passed on as Arrow data."""
+
+
+@dataclass(frozen=True)
+class DriverEvaluator:
+    """What is evaluated over the small batches of one stream."""
+
+    targets: Sequence[Target]
+    #: nodes inside the plans, whose rows are evaluated once more if they are watched
+    shown: Sequence[Shown] = ()
+
+    @cached_property
+    def steps(self) -> Sequence[LocalStep]:
+        return [target.step for target in self.targets]
+
+    @property
+    def delivers_each(self) -> bool:
+        """Whether something has to be done after each batch."""
+        return any(target.is_limited for target in self.targets) or any(node.is_watched for node in self.shown)
+
+    def deliver(self, batch: StreamBatch) -> None:
+        """Pass the rows of ``batch`` on."""
+        assert batch.results is not None
+        for target, result in zip(self.targets, batch.results, strict=False):
+            target.deliver(result)
+        if batch.failure is not None:
+            self._raise(self.targets[batch.failure.step].rows, batch.failure.error)
+        for node in self.shown:
+            node.show(batch.messages)
+
+    def _raise(self, rows: Rows, error: Exception) -> None:
+        def evaluate() -> None:
+            raise error
+
+        rows.run(evaluate)
+
+    def ends(self) -> Iterator[Prefix]:
+        """Yield where the driver cannot continue."""
+        for target in self.targets:
+            yield from target.ends()
+
+    def __add__(self, other: DriverEvaluator) -> DriverEvaluator:
+        return DriverEvaluator([*self.targets, *other.targets], [*self.shown, *other.shown])
 
 
 def compile_segment(segment: Segment, source: StreamedSource[Any], rows: Rows) -> DriverEvaluator | NeedsJob:
@@ -49,7 +104,9 @@ def compile_segment(segment: Segment, source: StreamedSource[Any], rows: Rows) -
     valid = _longest(source, Prefix.of_source(valid_rows(rows), segment.root))
     if isinstance(plan, NeedsJob):
         return plan
-    return valid if isinstance(valid, NeedsJob) else _Rejecting(plan, rejected, segment.dead_letters, valid)
+    if isinstance(valid, NeedsJob):
+        return valid
+    return DriverEvaluator([_ToDeadLetters(plan, rejected, segment.dead_letters)]) + valid
 
 
 @dataclass(frozen=True)
@@ -113,11 +170,10 @@ class Prefix:
                 path.enter_context(passing(edge))
             self.node.emit(Rows(self.rows.session, batches=[batch], producer=self.rows.producer))
 
-    def report(self, plan: LocalPlan) -> None:
-        """Report what ``plan`` has counted."""
-        if self.reports:
-            for name, values in plan.observed().items():
-                self.reports[name](values)
+    def report(self, result: StepResult) -> None:
+        """Report what the plan has counted."""
+        for name, values in result.observed:
+            self.reports[name](values)
 
 
 def _counting(*counters: Callable[[int], None]) -> RecordCounts:
@@ -160,7 +216,9 @@ def _prefixes(prefix: Prefix) -> list[Prefix]:
 
 def _to_arrow(source: StreamedSource[Any], prefix: Prefix) -> DriverEvaluator | NeedsJob:
     plan = source.local_plan(prefix.rows.frame())
-    return plan if isinstance(plan, NeedsJob) else _ToArrow(plan, prefix, _shown(source, prefix.above))
+    if isinstance(plan, NeedsJob):
+        return plan
+    return DriverEvaluator([_ToPython(plan, prefix)], _shown(source, prefix.above))
 
 
 def _to_sink(source: StreamedSource[Any], prefix: Prefix, consumer: Consumer | None) -> DriverEvaluator | None:
@@ -172,8 +230,9 @@ def _to_sink(source: StreamedSource[Any], prefix: Prefix, consumer: Consumer | N
     plan = source.local_plan(prepared.frame())
     if isinstance(plan, NeedsJob):
         return None
-    above = _shown(source, [*prefix.above, prefix])
-    return _ToSink(plan, prepared, prefix.reporting(consumer.measures), consumer, above)
+    step = LocalStep(plan, consumer.local_writer(prefix.rows.session))
+    target = _ToSink(step, prepared, prefix.reporting(consumer.measures), consumer)
+    return DriverEvaluator([target], _shown(source, [*prefix.above, prefix]))
 
 
 def _to_branches(source: StreamedSource[Any], prefix: Prefix) -> DriverEvaluator | None:
@@ -192,19 +251,23 @@ def _to_branches(source: StreamedSource[Any], prefix: Prefix) -> DriverEvaluator
         else:
             branches.append(branch)
     rest = _to_arrow(source, replace(prefix, node=node.with_consumers(others))) if branches else None
-    return None if rest is None or isinstance(rest, NeedsJob) else _ToBranches(rest, branches)
+    return None if rest is None or isinstance(rest, NeedsJob) else sum(branches, rest)
 
 
-def _shown(source: StreamedSource[Any], prefixes: Sequence[Prefix]) -> list[_Shown]:
-    return [_Shown(source, prefix) for prefix in prefixes]
+def _shown(source: StreamedSource[Any], prefixes: Sequence[Prefix]) -> list[Shown]:
+    return [Shown(source, prefix) for prefix in prefixes]
 
 
-class _Shown:
+class Shown:
     """Shows rows of a node that the plan of another one contains."""
 
     def __init__(self, source: StreamedSource[Any], prefix: Prefix) -> None:
         self._prefix = prefix
         self._plan = cache(lambda: source.local_plan(prefix.rows.frame()))
+
+    @property
+    def is_watched(self) -> bool:
+        return self._prefix.node.is_watched
 
     def show(self, messages: Any) -> None:
         """Evaluate the plan once more if somebody watches the node."""
@@ -216,20 +279,26 @@ class _Shown:
 
 
 @dataclass(frozen=True)
-class _ToArrow:
+class _ToPython:
     """Passes rows on as Arrow data."""
 
     plan: LocalPlan
     prefix: Prefix
-    above: Sequence[_Shown]
+    is_limited: ClassVar[bool] = False
 
-    def run(self, messages: Any) -> None:
-        batch = self.prefix.rows.job(lambda: self.plan.to_arrow(messages))
-        self.prefix.report(self.plan)
-        if batch.num_rows:
-            self.prefix.emit(batch)
-        for each in self.above:
-            each.show(messages)
+    @property
+    def step(self) -> LocalStep:
+        return LocalStep(self.plan)
+
+    @property
+    def rows(self) -> Rows:
+        return self.prefix.rows
+
+    def deliver(self, result: StepResult) -> None:
+        _record_elapsed(self.rows, result)
+        self.prefix.report(result)
+        if result.batch is not None:
+            self.prefix.emit(result.batch)
 
     def ends(self) -> Iterator[Prefix]:
         yield self.prefix
@@ -237,60 +306,57 @@ class _ToArrow:
 
 @dataclass(frozen=True)
 class _ToSink:
-    """Writes rows with a sink that takes them as they are in the JVM."""
+    """Counts the rows of a sink that takes them as they are in the JVM."""
 
-    plan: LocalPlan
-    prepared: Rows
+    step: LocalStep
+    rows: Rows
     prefix: Prefix
     sink: FrameSinkNode
-    above: Sequence[_Shown]
 
-    def run(self, messages: Any) -> None:
-        local = self.prepared.job(lambda: self.plan.to_rows(messages))
-        self.prefix.report(self.plan)
-        if local.count:
-            self.sink.accept_local(local)
-            if self.prefix.meter is not None:  # the rows that the sink takes are the output of its upstream
-                self.prefix.meter.count_rows_out(local.count)
-        for each in self.above:
-            each.show(messages)
+    @property
+    def is_limited(self) -> bool:
+        return self.sink.is_limited
+
+    def deliver(self, result: StepResult) -> None:
+        _record_elapsed(self.rows, result)
+        self.prefix.report(result)
+        if result.rows:
+            self.sink.written_local(result.rows, result.sent, result.write_seconds)
+            self._count(result.rows)
+        if result.unwritten is not None:
+            self.sink.accept_local(result.unwritten)
+            self._count(result.unwritten.count)
+
+    def _count(self, rows: int) -> None:
+        if self.prefix.meter is not None:  # the rows that the sink takes are the output of its upstream
+            self.prefix.meter.count_rows_out(rows)
 
     def ends(self) -> Iterator[Prefix]:
         return iter(())
 
 
 @dataclass(frozen=True)
-class _ToBranches:
-    """Passes the rows of a node on to several consumers."""
-
-    #: takes the rows for consumers without a plan of their own, and counts them
-    others: DriverEvaluator
-    branches: Sequence[DriverEvaluator]
-
-    def run(self, messages: Any) -> None:
-        self.others.run(messages)
-        for branch in self.branches:
-            branch.run(messages)
-
-    def ends(self) -> Iterator[Prefix]:
-        for evaluator in (self.others, *self.branches):
-            yield from evaluator.ends()
-
-
-@dataclass(frozen=True)
-class _Rejecting:
-    """Two plans over the same messages: the first finds the rejected rows, the second passes the valid ones on."""
+class _ToDeadLetters:
+    """Passes the rejected rows on; another plan over the same messages has the valid ones."""
 
     plan: LocalPlan
-    rejected: Rows
+    rows: Rows
     dead_letters: DeadLetterOutput
-    valid: DriverEvaluator
+    is_limited: ClassVar[bool] = False
 
-    def run(self, messages: Any) -> None:
-        batch = self.rejected.job(lambda: self.plan.to_arrow(messages))
-        if batch.num_rows:
-            self.dead_letters.send_reasons(Rows(self.rejected.session, batches=[batch]))
-        self.valid.run(messages)
+    @property
+    def step(self) -> LocalStep:
+        return LocalStep(self.plan)
+
+    def deliver(self, result: StepResult) -> None:
+        _record_elapsed(self.rows, result)
+        if result.batch is not None:
+            self.dead_letters.send_reasons(Rows(self.rows.session, batches=[result.batch]))
 
     def ends(self) -> Iterator[Prefix]:
-        return self.valid.ends()
+        return iter(())
+
+
+def _record_elapsed(rows: Rows, result: StepResult) -> None:
+    if rows.on_elapsed is not None and result.plan_seconds:
+        rows.on_elapsed(result.plan_seconds)

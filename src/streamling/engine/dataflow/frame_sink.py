@@ -22,7 +22,7 @@ from streamling.plugins.streams import LocalRows
 from streamling.spark.row_counters import REPORT_WAIT, count_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 T = TypeVar("T")
 
@@ -112,8 +112,23 @@ class FrameSinkNode:
         frame = rows.run(lambda: self._with_error_context(lambda: self.operator.prepare_local(taken)))
         return None if frame is None else Rows(rows.session, frame=frame, lineage=lineage, on_elapsed=rows.on_elapsed)
 
+    def local_writer(self, session: SparkSession) -> Any:
+        """Return the Java object that writes the rows of `prepare_local`."""
+        return self.operator.local_writer(session)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the pipeline ends after a number of its rows."""
+        return self._limit.is_limited
+
+    def written_local(self, rows: int, sent: int, seconds: float) -> None:
+        """Count rows that the `local_writer` has taken in this time."""
+        self.operator.written_local(rows, sent, seconds)
+        work_in_spark(self._meter.activity, seconds)
+        self._count(rows)
+
     def accept_local(self, rows: LocalRows) -> None:
-        """Write the rows of a small batch, which `prepare_local` has been applied to."""
+        """Write rows with which the `local_writer` has failed."""
         began = time.monotonic()
         with self._lock, node_errors(self.node, "writing"):
             self.operator.write_local(rows)

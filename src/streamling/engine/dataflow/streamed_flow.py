@@ -13,7 +13,7 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from streamling.errors import StreamlingError
 from streamling.observe.activity import Activity, evaluating
 from streamling.pipeline.error_locations import node_error
 from streamling.plugins.sources import SourceBatch
-from streamling.plugins.streams import NeedsJob, Stream, StreamBatch, StreamedSource, StreamRestart
+from streamling.plugins.streams import LocalStep, NeedsJob, Stream, StreamBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 
 #: seconds of one wait for rows: usually, and while other flows wait until this one has caught up
 _WAIT, _CAUGHT_UP_CHECK = 60.0, 1.0
+#: seconds for which small batches follow each other in the JVM before they are counted
+_REPORT_INTERVAL = 0.25
 #: Seconds between two log lines about a source that is unavailable.
 _LOG_INTERVAL = 30.0
 
@@ -134,17 +136,35 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
 
     def _read(self, stream: Stream) -> None:
         self._move(stream.position)
-        in_driver = cache(self._compile)
+        small = _SmallBatches(self._compile, lambda: self._has_moved)
+        stream.evaluate(small)
+        self._activity.ask_when_evaluating(stream.is_evaluating)
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
-            with self._activity.waiting("starved"):
-                batch = self._call_source(lambda: stream.next(self._patience))
-            if batch is not None:
-                self._take(batch, in_driver)
+            if self._held_back:
+                self._idle(GATE_CHECK)
             else:
-                in_driver()  # small batches follow: plan before the first one, but not before a backlog
+                self._deliver_next(stream, small)
             self._check_caught_up()
+
+    def _deliver_next(self, stream: Stream, small: _SmallBatches) -> None:
+        with self._boundary:
+            if self._declines:
+                return
+            with self._activity.waiting("starved") as wait:
+                batch = self._call_source(lambda: stream.next(self._patience))
+                wait.worked = 0.0 if batch is None else batch.busy
+            if batch is None:
+                small.steps()  # small batches follow: plan before the first one, but not before a backlog
+                return
+            if batch.results is not None:
+                small.deliver(batch)
+            elif may_hold_rows(batch):
+                self._segment.run_stream(self._rows(batch))
+            self._move(batch.position)
+        self._delivered(batch.count or 0)
+        self._log_recovery()
 
     def _compile(self) -> DriverEvaluator | None:
         """Return what evaluates the small batches of a stream; None: Spark jobs."""
@@ -185,20 +205,6 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
     def _patience(self) -> float:
         return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
 
-    def _take(self, batch: StreamBatch, in_driver: Callable[[], DriverEvaluator | None]) -> None:
-        while self._held_back and not self._declines:
-            self._idle(GATE_CHECK)
-        with self._boundary:
-            if self._declines:
-                return  # nothing of this batch is delivered and the position stays: it will be replayed
-            if batch.messages is not None and (evaluator := in_driver()) is not None:
-                evaluator.run(batch.messages)
-            elif may_hold_rows(batch):
-                self._segment.run_stream(self._rows(batch))
-            self._move(batch.position)
-        self._delivered(batch.count or 0)
-        self._log_recovery()
-
     # ── a source that is unavailable ─────────────────────────────────────────────────────────────────────────
 
     def _wait_for_source(self, again: StreamlingError) -> None:
@@ -215,3 +221,27 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         if self._attempts:
             log.info("%s: recovered after %d failed attempts", self.node, self._attempts)
             self._attempts = 0
+
+
+class _SmallBatches:
+    """What the driver does with the small batches of one stream."""
+
+    def __init__(self, compile: Callable[[], DriverEvaluator | None], has_moved: Callable[[], bool]) -> None:
+        """``has_moved``: whether a batch has been delivered since the last marker."""
+        self._evaluator = cache(compile)
+        self._has_moved = has_moved
+
+    def steps(self) -> Sequence[LocalStep] | None:
+        evaluator = self._evaluator()
+        return None if evaluator is None else evaluator.steps
+
+    @property
+    def interval(self) -> float:
+        evaluator = self._evaluator()
+        # the first batch after a marker is reported at once: without it, no epoch begins
+        return 0.0 if evaluator is None or evaluator.delivers_each or not self._has_moved() else _REPORT_INTERVAL
+
+    def deliver(self, batch: StreamBatch) -> None:
+        evaluator = self._evaluator()
+        assert evaluator is not None
+        evaluator.deliver(batch)

@@ -34,7 +34,7 @@ from streamling.types.wide.spark_sql import has_overflow
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from streamling.connectors.kafka.source import AvroDecoding
+    from streamling.connectors.kafka.source_options import AvroDecoding
 
 #: a field that no message has: its default shows that the message was decoded
 _DECODED = "__streamling_decoded"
@@ -124,6 +124,15 @@ class AvroFormat:
 
     def schema(self) -> pa.Schema:
         return self.record.arrow
+
+    def identity(self) -> str:
+        """Return a text that is equal for formats that decode messages alike."""
+        from streamling.connectors.kafka.source_options import AvroDecoding
+
+        writers = {id: writer.id for id, writer in sorted(self._writers.items())}
+        missing = sorted(self._missing), sorted(self._missing_keys)
+        options = self._options.model_dump(include=set(AvroDecoding.model_fields))
+        return f"avro {self._registry.url} {self.reader_id} {writers} {sorted(self._keys)} {missing} {options}"
 
     def primary_key(self) -> tuple[str, ...]:
         return primary_key_of(record_of(self._loaded_reader.schema))

@@ -60,6 +60,10 @@ class JsonFormat:
     def primary_key(self) -> tuple[str, ...]:
         return ()
 
+    def identity(self) -> str:
+        """Return a text that is equal for formats that decode messages alike."""
+        return f"json {self._schema.to_string(show_schema_metadata=True)}"
+
     def key_text(self) -> Column:
         """Return the key as text, whatever the format of the values is."""
         return plain_key()

@@ -13,7 +13,7 @@ _WRITING = (
     "kafka010.KafkaWriter",
     "kafka010.KafkaRowWriter",
     "kafka010.producer.",
-    "streamling.MessageSender",
+    "streamling.kafka.MessageSender",
 )
 _PERMANENT_ERRORS = {
     "RecordTooLargeException": "a message is larger than allowed: {message}",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from streamling.connectors.kafka.admin import Committed
-    from streamling.connectors.kafka.source import KafkaSourceOptions
+    from streamling.connectors.kafka.source_options import KafkaSourceOptions
     from streamling.plugins.context import NodeContext
 
 

@@ -2,34 +2,35 @@ package streamling.kafka;
 
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Collections;
+import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Queue;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Collectors;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.TopicPartition;
+import streamling.kafka.Chunk.Slice;
 
 /**
  * The messages of one stream: a bounded buffer between the thread of a {@link MessageReader}, which fills it, and the
- * thread of a flow, which waits in {@link #take}. Its partitions are not read while it is full.
+ * {@link BatchLoop} of the stream. Its partitions are not read for it while it is full.
  */
 public final class Subscription {
-  private static final Turns TURNS = new Turns(2 * Runtime.getRuntime().availableProcessors());
+  private static final long SLOW_NANOS = TimeUnit.SECONDS.toNanos(10);
 
-  private final MessageReader reader;
+  /** The reader that fills the buffer. It changes when the stream joins others, or falls behind them. */
+  private volatile MessageReader reader;
   final String topic;
   /** Whether a change of the number of partitions ends the subscription. */
   final boolean isWhole;
   private final Set<Integer> numbers;
+  private final List<TopicPartition> partitions;
 
   private final int maxMessages;
   private final long maxBytes;
-  private final Queue<ConsumerRecord<byte[], byte[]>> buffer = new ArrayDeque<>();
+  private final Deque<Slice> buffer = new ArrayDeque<>();
+  private int size;
   private long bytes;
   /** Partition → number of its messages in the buffer. */
   private final Map<Integer, Integer> counts = new HashMap<>();
@@ -39,9 +40,14 @@ public final class Subscription {
   private final Map<Integer, Long> read = new HashMap<>();
   /** Seeks that the reader has not applied yet: what it has fetched so far does not count. */
   private int pendingSeeks;
-  private List<ConsumerRecord<byte[], byte[]>> taken = List.of();
-  private boolean isWoken;
+  private List<Slice> taken = List.of();
+  private int takenCount;
+  private Map<Integer, Long> takenOffsets = Map.of();
   private Exception failure;
+  private boolean isClosed;
+  private volatile long slowUntil = System.nanoTime();
+  /** Called when there is something new. */
+  private volatile Runnable listener = () -> {};
 
   Subscription(
       MessageReader reader,
@@ -52,109 +58,59 @@ public final class Subscription {
       long maxBytes) {
     this.reader = reader;
     this.topic = topic;
-    this.numbers = Set.copyOf(offsets.keySet());
+    numbers = Set.copyOf(offsets.keySet());
+    partitions = numbers.stream().map(number -> new TopicPartition(topic, number)).toList();
     noteRead(offsets);
     this.isWhole = isWhole;
     this.maxMessages = maxMessages;
     this.maxBytes = maxBytes;
   }
 
-  // ── for the flow ──────────────────────────────────────────────────────────────────────────────────────────
+  // ── for the loop ──────────────────────────────────────────────────────────────────────────────────────────
+
+  void onChange(Runnable called) {
+    listener = called;
+  }
 
   /**
-   * Waits until there are {@code least} messages, or the buffer is full, and takes at most {@code most} of them. With
-   * {@code least} 1, offsets that advance without a message count too. Null after {@code milliseconds}, when
-   * {@link #wake} is called, and when there are more messages than the buffer holds but fewer than {@code most}: see
-   * {@link #isFull}.
-   *
-   * <p>Returns the number of messages and the offsets after them, for the partitions that have advanced:
-   * {@code 12 0=17 3=4}. A text, because an object would take several calls from Python. The messages are those of
-   * {@link #taken} until the next call.
+   * Whether there are {@code least} messages, or the buffer is full. With {@code least} 1, offsets that advance without a
+   * message count, too.
    */
-  public String take(long milliseconds, int least, int most) throws Exception {
-    TURNS.give(this);
-    if (!await(milliseconds, least)) {
-      return null;
-    }
-    TURNS.take(this);
-    synchronized (this) {
-      return isFull() && most > maxMessages ? null : remove(most);
-    }
-  }
-
-  /** Waits for {@code least} messages; false after {@code milliseconds} and when {@link #wake} is called. */
-  synchronized boolean await(long milliseconds, int least) throws Exception {
-    taken = List.of();
-    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
-    while (!isWoken && failure == null && !isReady(least)) {
-      long left = until - System.nanoTime();
-      if (left <= 0) {
-        return false;
-      }
-      TimeUnit.NANOSECONDS.timedWait(this, left);
-    }
-    if (failure != null) {
-      throw failure;
-    }
-    boolean hasMessages = !isWoken;
-    isWoken = false;
-    return hasMessages;
-  }
-
-  /** Waits, until {@link #wake} is called. */
-  public synchronized void sleep(long milliseconds) throws InterruptedException {
-    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
-    while (!isWoken && failure == null && System.nanoTime() < until) {
-      TimeUnit.NANOSECONDS.timedWait(this, until - System.nanoTime());
-    }
-    isWoken = false;
-  }
-
-  /** Ends the current call of {@link #take}, or the next one. */
-  public synchronized void wake() {
-    isWoken = true;
-    notifyAll();
+  synchronized boolean isReady(int least) {
+    return size >= least || isFull() || (least <= 1 && !next.isEmpty());
   }
 
   /** Whether there are more messages than the buffer holds. */
   public synchronized boolean isFull() {
-    return buffer.size() >= maxMessages || bytes >= maxBytes;
+    return size >= maxMessages || bytes >= maxBytes;
   }
 
-  /** Drops the buffer and continues at {@code offsets} (partition → offset). */
-  public void seek(Map<Integer, Number> offsets) {
-    synchronized (this) {
-      buffer.clear();
-      bytes = 0;
-      counts.clear();
-      next.clear();
-      noteRead(offsets);
-      pendingSeeks++;
-    }
-    reader.seek(this, Map.copyOf(offsets));
+  /** Whether there are more messages than the buffer holds, which holds fewer than {@code most}. */
+  synchronized boolean isBehind(int most) {
+    return isFull() && most > maxMessages;
   }
 
-  public void close() {
-    TURNS.give(this);
-    reader.remove(this);
-  }
-
-  private boolean isReady(int least) {
-    return buffer.size() >= least || isFull() || (least <= 1 && !next.isEmpty());
-  }
-
-  private String remove(int most) {
+  /** Takes at most {@code most} messages: those of {@link #taken} until the next call. */
+  synchronized void take(int most) {
     boolean wasFull = isFull();
-    int size = Math.min(most, buffer.size());
-    List<ConsumerRecord<byte[], byte[]>> messages = new ArrayList<>(size);
+    List<Slice> messages = new ArrayList<>();
     Map<Integer, Long> after = new TreeMap<>();
-    for (int number = 0; number < size; number++) {
-      var message = buffer.remove();
-      messages.add(message);
-      bytes -= sizeOf(message);
-      counts.merge(message.partition(), -1, Integer::sum);
-      after.put(message.partition(), message.offset() + 1);
+    takenCount = 0;
+    while (takenCount < most && !buffer.isEmpty()) {
+      Slice first = buffer.remove();
+      int wanted = Math.min(first.size(), most - takenCount);
+      var part = new Slice(first.chunk(), first.from(), first.from() + wanted);
+      if (wanted < first.size()) {
+        buffer.addFirst(new Slice(first.chunk(), part.to(), first.to()));
+      }
+      messages.add(part);
+      takenCount += wanted;
+      bytes -= part.bytes();
+      int partition = first.chunk().partition;
+      counts.merge(partition, -wanted, Integer::sum);
+      after.put(partition, first.chunk().messages.get(part.to() - 1).offset() + 1);
     }
+    size -= takenCount;
     next.entrySet().removeIf(partition -> {
       boolean isEmpty = counts.getOrDefault(partition.getKey(), 0) == 0;
       if (isEmpty) {
@@ -163,56 +119,118 @@ public final class Subscription {
       return isEmpty;
     });
     if (wasFull && !isFull()) {
-      reader.resume(this);
+      reader.command(this, MessageReader::resume);
     }
     taken = messages;
-    return size + after.entrySet().stream().map(offset -> " " + offset).collect(Collectors.joining());
+    takenOffsets = after;
   }
 
-  // ── for the plan ──────────────────────────────────────────────────────────────────────────────────────────
-
-  /** The messages that were taken last, in the order in which they are delivered. */
-  synchronized List<ConsumerRecord<byte[], byte[]>> taken() {
+  /** Returns the messages that were taken last, in the order in which they are delivered. */
+  synchronized List<Slice> taken() {
     return taken;
+  }
+
+  /** Returns how many they are. */
+  synchronized int takenCount() {
+    return takenCount;
+  }
+
+  /** Partition → offset after them, for partitions that have advanced. */
+  synchronized Map<Integer, Long> takenOffsets() {
+    return takenOffsets;
+  }
+
+  synchronized Exception failure() {
+    return failure;
+  }
+
+  /** Drops the buffer and continues at {@code offsets} (partition → offset). */
+  public void seek(Map<Integer, Number> offsets) {
+    synchronized (this) {
+      buffer.clear();
+      size = 0;
+      bytes = 0;
+      counts.clear();
+      next.clear();
+      noteRead(offsets);
+      pendingSeeks++;
+    }
+    reader.command(this, MessageReader::seek);
+  }
+
+  public void close() {
+    synchronized (this) {
+      isClosed = true;
+    }
+    reader.command(this, MessageReader::remove);
   }
 
   // ── for the reader ────────────────────────────────────────────────────────────────────────────────────────
 
-  synchronized void add(int partition, List<ConsumerRecord<byte[], byte[]>> messages, long after) {
-    if (pendingSeeks > 0 || read.put(partition, after) == after) {
+  MessageReader reader() {
+    return reader;
+  }
+
+  void moveTo(MessageReader other) {
+    reader = other;
+  }
+
+  /** Its buffer was full while others went on. */
+  void noteSlow() {
+    slowUntil = System.nanoTime() + SLOW_NANOS;
+  }
+
+  boolean isSlow() {
+    return System.nanoTime() < slowUntil;
+  }
+
+  /** Adds the messages that have not been read yet; {@code after} is the offset after all of them. */
+  synchronized void add(Chunk chunk, long after) {
+    long from = read.get(chunk.partition);
+    if (pendingSeeks > 0 || after <= from) {
       return;
     }
-    for (var message : messages) {
-      buffer.add(message);
-      bytes += sizeOf(message);
+    read.put(chunk.partition, after);
+    var slice = new Slice(chunk, chunk.indexOf(from), chunk.messages.size());
+    if (slice.size() > 0) {
+      buffer.add(slice);
+      size += slice.size();
+      bytes += slice.bytes();
+      counts.merge(chunk.partition, slice.size(), Integer::sum);
     }
-    counts.merge(partition, messages.size(), Integer::sum);
-    next.put(partition, after);
-    notifyAll();
+    next.put(chunk.partition, after);
+  }
+
+  /** Calls the listener, without the lock of this object. */
+  void reportChange() {
+    listener.run();
   }
 
   synchronized void sought() {
     pendingSeeks--;
   }
 
-  synchronized void fail(Exception error) {
-    failure = error;
-    notifyAll();
+  void fail(Exception error) {
+    synchronized (this) {
+      failure = error;
+    }
+    reportChange();
   }
 
-  boolean overlaps(String other, Set<Integer> partitions) {
-    return topic.equals(other) && !Collections.disjoint(numbers, partitions);
+  synchronized boolean isClosed() {
+    return isClosed;
   }
 
   List<TopicPartition> partitions() {
-    return numbers.stream().map(number -> new TopicPartition(topic, number)).toList();
+    return partitions;
+  }
+
+  /** Returns the offset after everything that has been read of a partition. */
+  synchronized long readOffset(TopicPartition partition) {
+    return read.get(partition.partition());
   }
 
   private void noteRead(Map<Integer, Number> offsets) {
     offsets.forEach((partition, offset) -> read.put(partition, offset.longValue()));
-  }
-
-  private static long sizeOf(ConsumerRecord<byte[], byte[]> message) {
-    return Math.max(0, message.serializedKeySize()) + Math.max(0, message.serializedValueSize());
   }
 }

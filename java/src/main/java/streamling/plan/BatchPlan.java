@@ -45,6 +45,30 @@ public final class BatchPlan {
     return Dataset.ofRows(frame.sparkSession(), replaced);
   }
 
+  /** Returns the plan of {@code frame} over the rows of {@code lower}, from which it was made. */
+  public static Dataset<Row> without(Dataset<Row> frame, Dataset<Row> lower) {
+    LogicalPlan removed = lower.queryExecution().analyzed();
+    LogicalPlan template = template(frame.sparkSession(), lower.schema()).queryExecution().analyzed();
+    boolean[] isFound = {false};
+    LogicalPlan rest =
+        frame.queryExecution().analyzed().transformDown(
+            new Rewrite<>(
+                node -> {
+                  if (!node.fastEquals(removed)) {
+                    return node;
+                  }
+                  isFound[0] = true;
+                  return template;
+                }));
+    if (!isFound[0]) {
+      throw new IllegalArgumentException("the plan does not contain the other one");
+    }
+    Rewrite<Expression> columns = replaceColumns(removed, template);
+    LogicalPlan renamed = rest.transformUp(new Rewrite<>(node -> (LogicalPlan) node.transformExpressions(columns)));
+    renamed.setAnalyzed();
+    return Dataset.ofRows(frame.sparkSession(), renamed);
+  }
+
   private static Rewrite<Expression> replaceColumns(LogicalPlan template, LogicalPlan input) {
     Map<ExprId, Expression> replacements = new HashMap<>();
     var columns = Seqs.list(input.output()).iterator();

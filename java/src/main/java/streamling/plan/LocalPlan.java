@@ -119,10 +119,16 @@ public final class LocalPlan {
     return plan instanceof ShuffleExchangeLike ? "tasks" : "operator " + plan.nodeName();
   }
 
-  /** Returns the rows over those that {@code source} passes on, as an Arrow stream. */
+  /** Returns the rows over those that {@code source} passes on, as an Arrow stream; null if there are none. */
   public byte[] arrow(Consumer<Stage> source) throws IOException {
-    var writer = ArrowWriter.create(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes());
-    return ArrowStream.write(writer, () -> evaluate(source, writer::write));
+    try (var stream = new ArrowStream(this::newWriter)) {
+      evaluate(source, stream::add);
+      return stream.isEmpty() ? null : stream.bytes();
+    }
+  }
+
+  private ArrowWriter newWriter() {
+    return ArrowWriter.create(schema, conf.sessionLocalTimeZone(), false, conf.arrowUseLargeVarTypes());
   }
 
   /** Returns the rows over those that {@code source} passes on, as Spark's own. */
@@ -152,14 +158,15 @@ public final class LocalPlan {
     return new ColumnarBatch(columns, data.getRowCount());
   }
 
-  /** Returns the observations inside the plan and their values for the last batch, such as {@code rows_0=12}. */
+  /** Returns the observations inside the plan and their values since the last call, such as {@code rows_0=12}. */
   public String observed() {
-    return observed.stream().map(ObserveStage::text).collect(Collectors.joining(" "));
+    String text = observed.stream().map(ObserveStage::text).collect(Collectors.joining(" "));
+    observed.forEach(ObserveStage::reset);
+    return text;
   }
 
   private void evaluate(Consumer<Stage> source, Stage last) {
     clock.advance();
-    observed.forEach(ObserveStage::reset);
     target = last;
     SQLConf.withExistingConf(
         conf,

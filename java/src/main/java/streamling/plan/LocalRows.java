@@ -24,8 +24,10 @@ public final class LocalRows {
     if (scan == null) {
       return null;
     }
-    var writer = ArrowWriter.create(scan.schema(), "UTC", true, false);
-    return ArrowStream.write(writer, () -> Seqs.list(scan.rows()).forEach(writer::write));
+    try (var stream = new ArrowStream(() -> ArrowWriter.create(scan.schema(), "UTC", true, false))) {
+      Seqs.list(scan.rows()).forEach(stream::add);
+      return stream.bytes();
+    }
   }
 
   private static LocalTableScanExec scan(Dataset<Row> frame) {

@@ -29,7 +29,7 @@ final class ObserveStage implements Stage {
     next.take(row);
   }
 
-  /** Returns name and aggregates of the last batch, such as {@code name=12,1700000000000}; nothing stands for null. */
+  /** Returns name and aggregates since the last {@link #reset}, such as {@code name=12,1700000000000}; nothing stands for null. */
   String text() {
     InternalRow row = values.value();
     var aggregates = Seqs.list(Seqs.expressions(plan.metricExpressions()));

@@ -1,0 +1,356 @@
+package streamling.kafka;
+
+import java.io.ByteArrayOutputStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Collectors;
+import org.apache.spark.sql.catalyst.InternalRow;
+import streamling.plan.Evaluations;
+import streamling.plan.RowSink;
+
+/**
+ * Delivers the small batches of a stream. Each step evaluates a plan over the messages of a batch; its rows go to a sink
+ * in the JVM, or to Python as Arrow data. As long as no row goes to Python, one batch follows another without it: a few
+ * calls from Python cost more than most batches.
+ *
+ * <p>Batches are delivered by {@link Workers}, and only while Python's thread waits in {@link #run}. A batch ends when
+ * its rows are durable; its worker does not wait for that.
+ */
+public final class BatchLoop {
+  static final Workers WORKERS = new Workers(2 * Runtime.getRuntime().availableProcessors());
+
+  /** After a pause of this length, Python gets the next rows at once: a stream with few rows shows each of them. */
+  private static final long QUIET_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+  /** Reports without rows wait longer, and all of them do if there are many loops: each report costs Python time. */
+  private static final int WITHOUT_ROWS = 4;
+  private static final int MANY_LOOPS = 100;
+  private static final AtomicInteger OPEN = new AtomicInteger();
+
+  private final Subscription source;
+  private final List<Step> steps = new ArrayList<>();
+  private final Evaluations.Mark mark = Evaluations.newMark();
+
+  // guarded by this, like everything below
+  private boolean isOpen;
+  private boolean isQueued;
+  /** Whether a batch is being delivered. */
+  private boolean isBusy;
+  private boolean isWoken;
+  private int least;
+  private int most;
+  private long intervalNanos;
+  private Report report = new Report();
+  private long lastBatch = System.nanoTime();
+  private Throwable failure;
+
+  public BatchLoop(Subscription source) {
+    this.source = source;
+    source.onChange(this::proceed);
+  }
+
+  /** Adds a step whose rows go to {@code sink}; null: to Python. */
+  public synchronized void add(MessagePlan plan, RowSink sink) {
+    steps.add(new Step(plan, sink));
+  }
+
+  // ── for Python ────────────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Delivers batches of {@code mostMessages} at most, as soon as there are {@code leastMessages} or the buffer is full,
+   * until Python has something to do: there are rows for it, a sink or a plan has failed, or the first batch was
+   * delivered {@code reportMilliseconds} ago. Null if there was no batch: in this time, before {@link #wake} was called,
+   * or because the buffer is full and holds fewer than {@code mostMessages}.
+   *
+   * <p>Returns the number of messages, nanoseconds of work, the number of the step whose plan has failed or -1, and the
+   * offsets after the messages, such as {@code 12 5000 -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an
+   * empty line; and the Arrow data of all steps. The batch in which a plan has failed is not part of the first line.
+   */
+  public synchronized byte[] run(long milliseconds, int leastMessages, int mostMessages, long reportMilliseconds)
+      throws Exception {
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+    least = leastMessages;
+    most = mostMessages;
+    intervalNanos = TimeUnit.MILLISECONDS.toNanos(reportMilliseconds);
+    isOpen = true;
+    OPEN.incrementAndGet();
+    try {
+      advance();
+      long left;
+      while (!isWoken && !needsPython() && (left = Math.min(until, report.due(intervalNanos)) - System.nanoTime()) > 0) {
+        TimeUnit.NANOSECONDS.timedWait(this, left);
+      }
+    } finally {
+      isOpen = false;
+      OPEN.decrementAndGet();
+      while (isBusy) {
+        wait();
+      }
+    }
+    isWoken = false;
+    if (report.isEmpty() && source.failure() != null) {
+      throw source.failure();
+    }
+    return report.isEmpty() ? null : takeReport();
+  }
+
+  /** Ends the current call of {@link #run} or {@link #sleep}, or the next one. */
+  public synchronized void wake() {
+    isWoken = true;
+    notifyAll();
+  }
+
+  /** Waits, until {@link #wake} is called. */
+  public synchronized void sleep(long milliseconds) throws InterruptedException {
+    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+    long left;
+    while (!isWoken && source.failure() == null && (left = until - System.nanoTime()) > 0) {
+      TimeUnit.NANOSECONDS.timedWait(this, left);
+    }
+    isWoken = false;
+  }
+
+  /** Raises the error of the plan that has failed. */
+  public synchronized void raiseFailure() throws Throwable {
+    throw failure;
+  }
+
+  /** Returns the offsets after the messages of the last batch, such as {@code 0=17 3=4}. */
+  public String takenOffsets() {
+    return text(source.takenOffsets());
+  }
+
+  /** Returns the rows that the sink of a step has not written. */
+  public synchronized List<InternalRow> unwritten(int number) {
+    var rows = steps.get(number).unwritten;
+    steps.get(number).unwritten = List.of();
+    return rows;
+  }
+
+  /** Returns where {@link Evaluations} marks this loop. */
+  public String markPlace() {
+    return mark.place();
+  }
+
+  public void close() {
+    source.close();
+    mark.release();
+  }
+
+  private byte[] takeReport() {
+    int failed = failure == null ? -1 : steps.indexOf(report.failed);
+    var text = new StringBuilder();
+    text.append(report.messages).append(' ').append(report.workNanos).append(' ').append(failed).append(' ');
+    text.append(text(report.offsets));
+    var data = new ByteArrayOutputStream();
+    for (Step step : steps) {
+      text.append('\n').append(step.takeText(data));
+    }
+    report = new Report();
+    var all = new ByteArrayOutputStream();
+    all.writeBytes(text.append("\n\n").toString().getBytes(StandardCharsets.UTF_8));
+    all.writeBytes(data.toByteArray());
+    return all.toByteArray();
+  }
+
+  private static String text(Map<Integer, Long> offsets) {
+    return offsets.entrySet().stream().map(Object::toString).collect(Collectors.joining(" "));
+  }
+
+  // ── one batch after another ───────────────────────────────────────────────────────────────────────────────
+
+  /** There may be a batch, or a failure. */
+  private synchronized void proceed() {
+    if (isOpen) {
+      advance();
+    }
+  }
+
+  private void advance() {
+    if (isBusy || isQueued) {
+      return;
+    }
+    if (needsPython()) {
+      notifyAll();
+    } else if (source.isReady(least)) {
+      isQueued = true;
+      WORKERS.submit(this::deliver);
+    }
+  }
+
+  private boolean needsPython() {
+    return report.isUrgent || source.failure() != null || (!isBusy && !isQueued && source.isBehind(most));
+  }
+
+  /** On the thread of a worker. */
+  private void deliver() {
+    long began;
+    synchronized (this) {
+      isQueued = false;
+      if (!isOpen || isWoken || isBusy || !source.isReady(least) || source.isBehind(most)) {
+        notifyAll();
+        return;
+      }
+      isBusy = true;
+      source.take(most);
+      began = System.nanoTime();
+    }
+    List<CompletableFuture<?>> writes = new ArrayList<>(steps.size());
+    Step current = null;
+    Throwable error = null;
+    mark.set(true);
+    try {
+      for (Step step : steps) {
+        current = step;
+        step.evaluate(source, writes);
+      }
+      current = null;
+    } catch (Throwable failed) { // Python reports it, whatever it is
+      error = failed;
+    } finally {
+      mark.set(false); // not if the JVM has died
+    }
+    Step failedStep = current;
+    Throwable planFailure = error;
+    CompletableFuture.allOf(writes.toArray(CompletableFuture[]::new))
+        .whenComplete((nothing, writeError) -> complete(began, failedStep, planFailure));
+  }
+
+  private synchronized void complete(long began, Step failedStep, Throwable error) {
+    long now = System.nanoTime();
+    boolean hasRows = false;
+    for (Step step : steps) {
+      step.complete();
+      hasRows |= step.rows > 0;
+      report.isUrgent |= step.needsPython();
+    }
+    if (error == null) {
+      report.add(source, now);
+    } else {
+      failure = error;
+      report.failed = failedStep;
+      report.isUrgent = true;
+    }
+    report.workNanos += now - began;
+    report.hasRows |= hasRows;
+    report.isUrgent |= steps.isEmpty() || (hasRows && began - lastBatch > QUIET_NANOS) || now >= report.due(intervalNanos);
+    lastBatch = now;
+    isBusy = false;
+    if (!isOpen || report.isUrgent || report.batches == 1) {
+      notifyAll(); // of the first batch: from now on, the report is due at some time
+    }
+    if (isOpen && !report.isUrgent) {
+      advance();
+    }
+  }
+
+  /** A plan and where its rows go; and what has happened since the last report. */
+  private static final class Step {
+    private final MessagePlan plan;
+    private final RowSink sink;
+    /** Rows that the sink writes at the moment. */
+    private List<InternalRow> made = List.of();
+    private CompletableFuture<Integer> write;
+    private long writeBegan;
+    private long rows;
+    private long sent;
+    private long planNanos;
+    private long writeNanos;
+    private byte[] arrow;
+    private List<InternalRow> unwritten = List.of();
+
+    Step(MessagePlan plan, RowSink sink) {
+      this.plan = plan;
+      this.sink = sink;
+    }
+
+    void evaluate(Subscription source, List<CompletableFuture<?>> writes) throws Exception {
+      long began = System.nanoTime();
+      if (sink == null) {
+        arrow = plan.arrow(source);
+      } else {
+        made = plan.rows(source);
+      }
+      writeBegan = System.nanoTime();
+      planNanos += writeBegan - began;
+      if (!made.isEmpty()) {
+        write = sink.write(made);
+        writes.add(write);
+      }
+    }
+
+    void complete() {
+      if (write == null) {
+        return;
+      }
+      if (write.isCompletedExceptionally()) {
+        unwritten = made; // Python tries again, and reports the error if that fails, too
+      } else {
+        rows += made.size();
+        sent += write.join();
+      }
+      writeNanos += System.nanoTime() - writeBegan;
+      made = List.of();
+      write = null;
+    }
+
+    boolean needsPython() {
+      return arrow != null || !unwritten.isEmpty();
+    }
+
+    /**
+     * Rows and messages written, nanoseconds of the plan and the sink, rows not written, bytes of Arrow data, and the
+     * observations of the plan: {@code 12 12 5000 9000 0 0 rows_0=12}. The data is added to {@code all}.
+     */
+    String takeText(ByteArrayOutputStream all) {
+      int bytes = arrow == null ? 0 : arrow.length;
+      if (bytes > 0) {
+        all.writeBytes(arrow);
+      }
+      var numbers = List.of(rows, sent, planNanos, writeNanos, (long) unwritten.size(), (long) bytes);
+      rows = sent = planNanos = writeNanos = 0;
+      arrow = null;
+      return numbers.stream().map(Object::toString).collect(Collectors.joining(" ")) + " " + plan.observed();
+    }
+  }
+
+  /** What has happened since the last report. */
+  private static final class Report {
+    private int batches;
+    private int messages;
+    private long workNanos;
+    private boolean hasRows;
+    /** Whether Python has something to do now. */
+    private boolean isUrgent;
+    /** The time of the first batch. */
+    private long began;
+    /** The step whose plan has failed. */
+    private Step failed;
+    private final Map<Integer, Long> offsets = new TreeMap<>();
+
+    void add(Subscription source, long now) {
+      began = batches == 0 ? now : began;
+      batches++;
+      messages += source.takenCount();
+      offsets.putAll(source.takenOffsets());
+    }
+
+    boolean isEmpty() {
+      return batches == 0 && !isUrgent;
+    }
+
+    /** Returns when Python gets the report. */
+    long due(long intervalNanos) {
+      if (batches == 0) {
+        return Long.MAX_VALUE;
+      }
+      long wait = intervalNanos * (hasRows ? 1 : WITHOUT_ROWS) * (1 + OPEN.get() / MANY_LOOPS);
+      return began + wait;
+    }
+  }
+}
