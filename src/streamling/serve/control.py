@@ -11,6 +11,7 @@ from starlette.types import ASGIApp
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.observe.telemetry.log_book import LogBook
+from streamling.pipeline.config.pipeline_settings import RefusedSettings
 from streamling.pipeline.secrets.store import SecretStore
 from streamling.redaction import MASK
 from streamling.serve.catalogue import Catalogue
@@ -24,7 +25,7 @@ from streamling.serve.problems import problem_objects
 from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import Preview
-from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary, ProblemObject
+from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary
 from streamling.serve.stored_topology import stored_topology
 
 #: fields of a pipeline that the reconciler knows
@@ -56,8 +57,13 @@ class ControlPlane:
     def check(self, key: PipelineKey, wanted: PipelineBody, preview: Preview | None = None) -> None:
         """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
         its columns now is not an error: it may be available when the pipeline starts."""
-        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview):
-            raise InvalidDefinition(problem_objects(problems, wanted.definition))
+        refused_settings: tuple[str, ...] = ()
+        try:
+            problems = self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview)
+        except RefusedSettings as error:
+            problems, refused_settings = error.problems, error.names
+        if problems:
+            raise InvalidDefinition(problem_objects(problems, wanted.definition), refused_settings)
 
     def _problems(self, record: PipelineRecord, preview: Preview | None) -> list[Problem]:
         if MASK in record.definition or MASK in str(record.config):
@@ -65,6 +71,8 @@ class ControlPlane:
             return [Problem(message, remedy="write the value, or better ${secret:NAME}")]
         try:
             self._launchers.check(record, preview)
+        except RefusedSettings:
+            raise
         except InvalidPipeline as error:
             return error.problems
         except StreamlingError as error:
@@ -72,13 +80,9 @@ class ControlPlane:
                 return [Problem(error.with_causes, remedy=error.remedy)]
         return []
 
-    def problems(self, wanted: PipelineBody) -> list[ProblemObject]:
-        """Return all problems of a definition."""
-        try:
-            self.check(PipelineKey("validate", "definition"), wanted)
-        except InvalidDefinition as error:
-            return error.problems
-        return []
+    def check_definition(self, wanted: PipelineBody) -> None:
+        """Do the same for a definition without a name."""
+        self.check(PipelineKey("validate", "definition"), wanted)
 
     # ── views ───────────────────────────────────────────────────────────────────────────────────────────────
 

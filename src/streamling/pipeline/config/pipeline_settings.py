@@ -23,6 +23,7 @@ from streamling.pipeline.config.origin import Reading, SettingValue
 from streamling.pipeline.config.schema import ANY_NAME, Setting
 from streamling.pipeline.config.section import Section
 from streamling.pipeline.document.loader import Document
+from streamling.pipeline.document.location import Location
 
 log = logging.getLogger("streamling.config")
 
@@ -33,6 +34,14 @@ _EMPTY = SecretStr("")
 _HOST = r"([\w.-]+|\[[0-9a-f:.]+\])(?::\d+)?"
 _URL = re.compile(rf"https?://{_HOST}(?:/[\w.~/-]*)?", re.ASCII | re.IGNORECASE)
 _BROKER = re.compile(_HOST, re.ASCII | re.IGNORECASE)
+
+
+class RefusedSettings(InvalidPipeline):
+    """A pipeline sets what only the configuration of the server may set."""
+
+    def __init__(self, problems: list[Problem], names: tuple[str, ...]) -> None:
+        super().__init__(problems)
+        self.names = names
 
 
 def config_of_pipeline(
@@ -48,10 +57,12 @@ def config_of_pipeline(
 
     A setting that a pipeline may only lower is compared with ``limits``, otherwise with the value of ``server``.
     ``may_receive_credentials`` says whether a connection to this host keeps the credentials of the server. Raises
-    `InvalidPipeline` with every problem found.
+    `InvalidPipeline` with every problem found, as `RefusedSettings` if settings of the server are among them.
     """
     own = read_document(document, AppConfig)
-    own.problems += _refused(own)
+    if refused := _refused(own):
+        problems = [_refusal(path, location) for path, location in refused.items()]
+        raise RefusedSettings([*own.problems, *problems], tuple(map(".".join, refused)))
     if own.problems:
         raise InvalidPipeline(own.problems)
     preset: dict[Path, SettingValue] = {(name,): SettingValue(value, "") for name, value in defaults.items()}
@@ -68,21 +79,24 @@ def _declared(path: Path) -> Setting | None:
     return next((setting for setting in schema.settings(AppConfig) if setting.matches(path)), None)
 
 
-def _refused(own: Reading) -> Iterator[Problem]:
+def _refused(own: Reading) -> dict[Path, Location]:
     free = [setting for setting in schema.settings(AppConfig) if setting.extra("pipeline") is not None]
     values = {
         path: value.location for path, value in own.values.items() if not any(each.matches(path) for each in free)
     }
     # also without a value: a name that was accepted would seem to have an effect
     empty = {path: at for path, at in own.empty.items() if not any(each.is_below(path) for each in free)}
-    for path, location in (values | empty).items():
-        yield Problem(
-            f"the setting '{'.'.join(path)}' cannot be set for one pipeline",
-            location.file,
-            location.line,
-            location.column,
-            "set it in the configuration of the server",
-        )
+    return values | empty
+
+
+def _refusal(path: Path, location: Location) -> Problem:
+    return Problem(
+        f"the setting '{'.'.join(path)}' cannot be set for one pipeline",
+        location.file,
+        location.line,
+        location.column,
+        "set it in the configuration of the server",
+    )
 
 
 def _too_high(
