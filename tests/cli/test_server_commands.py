@@ -117,14 +117,14 @@ def test_apply_creates_then_does_nothing_then_updates(fleet: Project, served: Ru
 
 
 def test_apply_keeps_what_no_option_changes(fleet: Project, served: Running) -> None:
-    settings = ("--set", "checkpoint_interval_sec=0.5", "--set", "job_mode=false")
+    settings = ("--set", "checkpoint_interval_sec=1.5", "--set", "job_mode=false")
     fleet.call("apply", "orders.yaml", "--size", "s", *settings)
     fleet.call("pause", "orders", "--wait")
     fleet.write("orders.yaml", served.pipeline.replace("id > 1", "id > 2"))
     assert "updated  paused" in fleet.call("apply", "orders.yaml", "--wait").out
     found = pipeline(fleet)
     assert (found["size"], found["desired"]) == ("s", "paused")
-    assert found["config"] == {"checkpoint_interval_sec": 0.5, "job_mode": False}
+    assert found["config"] == {"checkpoint_interval_sec": 1.5, "job_mode": False}
     assert "updated" in fleet.call("apply", "orders.yaml", "--size", "l", "--set", "job_mode=false").out
     assert (pipeline(fleet)["size"], pipeline(fleet)["config"]) == ("l", {"job_mode": False})
 

@@ -26,6 +26,7 @@ from streamling.serve.rates import RowRates
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import Preview
 from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary
+from streamling.serve.sizes import LARGEST
 from streamling.serve.stored_topology import stored_topology
 
 #: fields of a pipeline that the reconciler knows
@@ -81,8 +82,8 @@ class ControlPlane:
         return []
 
     def check_definition(self, wanted: PipelineBody) -> None:
-        """Do the same for a definition without a name."""
-        self.check(PipelineKey("validate", "definition"), wanted)
+        """Do the same for a definition without a name, which may be meant for any size."""
+        self.check(PipelineKey("validate", "definition"), wanted.model_copy(update={"size": LARGEST}))
 
     # ── views ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.engine.launch.launcher import Launcher
-from streamling.errors import StreamlingError
+from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.network.hosts import matches_any
 from streamling.pipeline.config import AppConfig, load_config
 from streamling.pipeline.config.pipeline_settings import config_of_pipeline
@@ -67,7 +67,10 @@ class Launchers:
     def check(self, record: PipelineRecord, preview: Preview | None = None) -> None:
         """All checks that need no JVM; raises `InvalidPipeline`, or another error if a source could not be asked."""
         launcher = self.of(record, preview).without_waiting()
-        launcher.run(launcher.parse(record.definition, record.file)).check_without_spark()
+        pipeline = launcher.parse(record.definition, record.file)
+        if not record.is_trusted and (problems := SIZES[record.size].problems(pipeline, self.config)):
+            raise InvalidPipeline(problems)
+        launcher.run(pipeline).check_without_spark()
 
     def delete_state(self, spark: Callable[[], SparkSession], record: PipelineRecord) -> None:
         """Delete the entries of the state backend and the positions that nodes store elsewhere, such as the offsets of

@@ -33,6 +33,7 @@ from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord
 from streamling.serve.process_runtime import ProcessHandle, ProcessRuntime
 from streamling.serve.runtime import Phase, Preview
 from streamling.serve.schemas import DefinitionBody
+from streamling.serve.sizes import LARGEST
 
 #: at a time on a server, of all clients: each has a JVM of its own
 _MOST: Final = 2
@@ -116,7 +117,7 @@ class DefinitionPreviews:
     def check(self, body: DefinitionBody, limits: PreviewLimits) -> CheckedPreview:
         """Return what `open` needs; raises if the definition is invalid. May wait for sources."""
         wanted = PipelineBody(definition=body.definition, config=body.config, size="s")
-        self._control.check(_KEY, wanted, Preview(limits.rows))
+        self._control.check(_KEY, wanted.model_copy(update={"size": LARGEST}), Preview(limits.rows))
         record = PipelineRecord.first(_KEY, wanted, datetime.now(UTC))
         return CheckedPreview.of(self._launchers, record, limits)
 

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
 from streamling.pipeline.config import values
-from streamling.pipeline.config.grants import AT_MOST, FREE
+from streamling.pipeline.config.grants import AT_LEAST, AT_MOST, FREE
 from streamling.pipeline.config.identity import LEGACY_APPLICATION_ID
 from streamling.pipeline.config.section import Section, no_effect, unset_means
 
@@ -170,7 +170,7 @@ class CoreConfig(Section):
         default=None, ge=1, json_schema_extra=FREE, description="Stop after this many rows."
     )
     checkpoint_interval_sec: float = Field(
-        default=5, gt=0, json_schema_extra=FREE, description="Time between two checkpoints."
+        default=5, gt=0, json_schema_extra=AT_LEAST, description="Time between two checkpoints."
     )
     checkpoint_timeout_sec: float = Field(
         default=300, gt=0, json_schema_extra=AT_MOST, description="The pipeline stops if a checkpoint takes longer."

@@ -30,6 +30,8 @@ log = logging.getLogger("streamling.config")
 Path = tuple[str, ...]
 
 _EMPTY = SecretStr("")
+#: by rule of `grants.py`: which values are allowed, and which are not
+_SIZES: Mapping[str, tuple[str, str]] = {"at most": ("smaller", "larger"), "at least": ("larger", "smaller")}
 
 _HOST = r"([\w.-]+|\[[0-9a-f:.]+\])(?::\d+)?"
 _URL = re.compile(rf"https?://{_HOST}(?:/[\w.~/-]*)?", re.ASCII | re.IGNORECASE)
@@ -55,7 +57,7 @@ def config_of_pipeline(
 ) -> AppConfig:
     """Return the configuration of a pipeline with the settings of ``document``; ``defaults`` are those of its size.
 
-    A setting that a pipeline may only lower is compared with ``limits``, otherwise with the value of ``server``.
+    A setting that has a limit is compared with ``limits``, otherwise with the value of ``server``.
     ``may_receive_credentials`` says whether a connection to this host keeps the credentials of the server. Raises
     `InvalidPipeline` with every problem found, as `RefusedSettings` if settings of the server are among them.
     """
@@ -67,8 +69,8 @@ def config_of_pipeline(
         raise InvalidPipeline(own.problems)
     preset: dict[Path, SettingValue] = {(name,): SettingValue(value, "") for name, value in defaults.items()}
     config = load(Reading({**preset, **own.values}))
-    if too_high := list(_too_high(own.values, config, server, limits)):
-        raise InvalidPipeline(too_high)
+    if beyond := list(_beyond_limits(own.values, config, server, limits)):
+        raise InvalidPipeline(beyond)
     return _without_credentials_of_server(config, server, own.values, may_receive_credentials)
 
 
@@ -99,19 +101,20 @@ def _refusal(path: Path, location: Location) -> Problem:
     )
 
 
-def _too_high(
+def _beyond_limits(
     own: Mapping[Path, SettingValue], config: AppConfig, server: AppConfig, limits: Mapping[str, Any]
 ) -> Iterator[Problem]:
     for path, value in own.items():
         setting = _declared(path)
-        if setting is None or setting.extra("pipeline") != "at most":
+        if setting is None or (rule := setting.extra("pipeline")) not in _SIZES:
             continue
-        wanted, limit = _value(config, path), limits.get(setting.name, _value(server, path))
-        if wanted > limit:
+        wanted, limit = _value(config, path), limits.get(setting.extra("limit") or setting.name, _value(server, path))
+        if (wanted > limit) if rule == "at most" else (wanted < limit):
+            smaller, larger = _SIZES[rule]
             yield value.problem(
                 path,
-                f"is {wanted:g}, but the server allows at most {limit:g}",
-                "use a smaller value, or ask for a larger one in the configuration of the server",
+                f"is {wanted:.15g}, but the server allows {rule} {limit:.15g}",
+                f"use a {smaller} value, or ask for a {larger} one in the configuration of the server",
             )
 
 
