@@ -105,7 +105,7 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
         events: `nodes` first, then rows, `error` if the pipeline has failed, and `end`."""
         limits = PreviewLimits(duration_seconds, rows)
         checked = await slow.run(principal, partial(previews.check, body, limits))
-        events = await previews.open(principal.name, checked, limits)
+        events = await previews.open(principal, checked, limits)
         await slow.run(principal, partial(audit.record, "preview", principal.name, PipelineKey("", "")))
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
