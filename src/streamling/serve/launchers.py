@@ -139,4 +139,4 @@ def _for_stranger(config: AppConfig, record: PipelineRecord) -> AppConfig:
     if (group := source.consumer_group_id) is not None:  # the same for all pipelines: each gets groups of its own
         own = source.model_copy(update={"consumer_group_id": f"{group}.{record.key.application_id}"})
         update["kafka_source"] = own
-    return config.model_copy(update=update)
+    return config.model_copy(update=update).for_stranger()

@@ -250,6 +250,7 @@ class CoreConfig(Section):
     test_settings: TestSettings = Field(default=TestSettings())
 
     _config_file: Path | None = PrivateAttr(default=None)
+    _is_for_stranger: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
         self._config_file = (context or {}).get("config_file")
@@ -258,6 +259,17 @@ class CoreConfig(Section):
     def config_file(self) -> Path | None:
         """The file that the configuration was read from, if there is one."""
         return self._config_file
+
+    @property
+    def is_for_stranger(self) -> bool:
+        """Whether the author of the pipeline may not see the machine: the definition comes from the API of a server."""
+        return self._is_for_stranger
+
+    def for_stranger(self) -> Self:
+        """Return the same for a pipeline from the API of a server."""
+        copy = self.model_copy()
+        copy._is_for_stranger = True
+        return copy
 
     def part(self, kind: type[PartT]) -> PartT:
         """Return the configuration as declared by ``kind``, which has the settings of one connector."""
