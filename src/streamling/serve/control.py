@@ -105,6 +105,7 @@ class ControlPlane:
             **{name: getattr(actual, name) for name in _OF_STATE},
             "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "stale": self.catalogue.is_stale,
+            "stale_since": self.catalogue.stale_since,
             "state_since": _moment(actual.since),
             "last_error": None if failure is None else LastError(**{**vars(failure), "at": _moment(failure.at)}),
             "restarts_since": None if actual.restarts_since is None else _moment(actual.restarts_since),
