@@ -117,14 +117,14 @@ def test_apply_creates_then_does_nothing_then_updates(fleet: Project, served: Ru
 
 
 def test_apply_keeps_what_no_option_changes(fleet: Project, served: Running) -> None:
-    settings = ("--set", "checkpoint_interval_sec=0.5", "--set", "job_mode=false")
+    settings = ("--set", "checkpoint_interval_sec=1.5", "--set", "job_mode=false")
     fleet.call("apply", "orders.yaml", "--size", "s", *settings)
     fleet.call("pause", "orders", "--wait")
     fleet.write("orders.yaml", served.pipeline.replace("id > 1", "id > 2"))
     assert "updated  paused" in fleet.call("apply", "orders.yaml", "--wait").out
     found = pipeline(fleet)
     assert (found["size"], found["desired"]) == ("s", "paused")
-    assert found["config"] == {"checkpoint_interval_sec": 0.5, "job_mode": False}
+    assert found["config"] == {"checkpoint_interval_sec": 1.5, "job_mode": False}
     assert "updated" in fleet.call("apply", "orders.yaml", "--size", "l", "--set", "job_mode=false").out
     assert (pipeline(fleet)["size"], pipeline(fleet)["config"]) == ("l", {"job_mode": False})
 
@@ -355,6 +355,30 @@ def test_tokens_and_roles(fleet: Project, monkeypatch: pytest.MonkeyPatch) -> No
         assert "wrong-token-77" not in refused.err
     missing = fleet.call("ls", "--token-file", "nothing")
     assert (missing.code, "the token file nothing cannot be read: No such file" in missing.err) == (1, True)
+
+
+def test_what_a_server_without_its_database_answers_is_old(fleet: Project, served: Running) -> None:
+    fleet.call("apply", "orders.yaml")
+
+    def grow_old(request: Request) -> Reply:
+        sent = send_request(
+            served.url + request.path, headers={"Authorization": f"Bearer {ADMIN}"}, seconds=60, max_bytes=10**6
+        )
+        found = json.loads(sent.body)
+        for each in found.get("items", [found]):
+            each.update(stale=True, stale_since="2026-05-06T07:08:09Z")
+        return Reply(sent.status, json.dumps(found).encode(), {"Content-Type": sent.content_type})
+
+    with endpoint(grow_old) as proxy:
+        old, current = f"http://127.0.0.1:{proxy.port}", served.url
+        sentence = "since 2026-05-06T07:08:09Z: the server cannot read its database"
+        assert f"this may be old, {sentence}" in fleet.call("ls", "--server", old).err
+        assert (
+            f"old {sentence}".replace("old since", "old since  ")
+            in fleet.call("describe", "orders", "--server", old).out
+        )
+    assert "old" not in fleet.call("ls", "--server", current).err
+    assert "old since" not in fleet.call("describe", "orders", "--server", current).out
 
 
 def test_a_server_that_is_not_there_or_not_ours_is_named(fleet: Project, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from streamling.connectors.print import PrintSink
 from streamling.dev.contracts.harness import BatchListSource
 from streamling.dev.services.clickhouse import LocalClickHouse
 from streamling.dev.services.postgres import LocalPostgres
+from streamling.engine.run.observed import ObservedRun
 from streamling.engine.run.run import PipelineRun
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
@@ -35,7 +36,7 @@ from tests.connectors.postgres.driver import Driver
 from tests.connectors.sink_driver import batch
 from tests.harness.clickhouse import clear_faults, inject_fault
 from tests.harness.endpoint import Reply, Request, endpoint
-from tests.harness.pipelines import finish, start_run
+from tests.harness.pipelines import Bench, finish, start_run
 
 pytestmark = pytest.mark.services
 
@@ -126,6 +127,14 @@ def check_surfaces(run: PipelineRun) -> None:
         found.skipped,
     )
     assert run.summary().startswith(f"{found.delivered:,} to out")
+    shown = ObservedRun(run, name="run", application_id="run", jvm_megabytes=lambda: None).topology(full=False)
+    (node,) = (node for node in shown["nodes"] if node["name"] == "out")
+    assert (node["rows_out"], node["deduplicated"], node["skipped"]) == (
+        found.delivered,
+        found.deduplicated,
+        found.skipped,
+    )
+    assert node["rejected"] == (run.metrics.value("rejected_rows", "out") or 0)
 
 
 # ── Postgres ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -348,6 +357,24 @@ def test_memory() -> None:
     given = Given(Random(2))
     run, _ = run_rows(given.batches, {"type": "memory"})
     assert delivery_of(run) == Delivery(collected_rows(run, "out").num_rows)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("condition", "taken"), [(None, 100), ("id < 40", 40), ("id < 0", 0)], ids=["from Python", "some", "none"]
+)
+@pytest.mark.parametrize("batch", [100, 7])
+def test_blackhole(condition: str | None, taken: int, batch: int, spark: Any) -> None:
+    """It has no target that could be asked: every row that the filter keeps is delivered."""
+    transforms = {"kept": {"type": "sql", "primary_key": "id", "sql": f"SELECT * FROM given WHERE {condition}"}}
+    nodes = {
+        "sources": {"given": {"type": "numbers", "rows": 100, "batch": batch, "primary_key": "id"}},
+        "transforms": transforms if condition else {},
+        "sinks": {"out": {"type": "blackhole", "from": "kept" if condition else "given"}},
+    }
+    run = Bench(spark).run(json.dumps(nodes), count_in_spark=True)
+    check_surfaces(run)
+    assert delivery_of(run) == Delivery(taken)
 
 
 class Warehouse:

@@ -3,14 +3,19 @@ it, however many of them the killed run had written already."""
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import time
 from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
 
 import pytest
 
+from streamling.dev.services.kafka import LocalKafka
 from streamling.dev.services.postgres import LocalPostgres
+from streamling.dev.services.topics import consume, create_topic
 from streamling.engine.state.sqlite import SqliteState
 from tests.connectors.postgres.driver import Driver
 from tests.harness.commands import Command, Nodes
@@ -25,24 +30,58 @@ _BACKENDS = f"SELECT pid FROM pg_stat_activity WHERE application_name = 'streaml
 ENV = {"STREAMLING__CHECKPOINT_INTERVAL_SEC": "3"}
 
 
-class Target:
-    """A table whose server notes every write of a row, also those that replace a row with itself."""
+class Target(Protocol):
+    """A system that knows every write of a row, also those that replace a row with itself."""
 
-    def __init__(self, dsn: str) -> None:
-        self.pg = Driver(dsn)
-        self.pg.create("id bigint PRIMARY KEY, customer text")
-        self.pg.execute("CREATE TABLE {s}.writes (id bigint)")
-        self.pg.execute(
+    sink: dict[str, Any]
+    variables: dict[str, str]
+
+    def settle(self) -> None:
+        """Wait until nothing of a killed run is written any more."""
+
+    def written(self) -> list[int]:
+        """Return the ids of all writes."""
+
+
+class Table:
+    """A table whose server notes every write."""
+
+    def __init__(self, server: LocalPostgres) -> None:
+        self.variables = server.variables()
+        self._pg = Driver(server.dsn)
+        self._pg.create("id bigint PRIMARY KEY, customer text")
+        self._pg.execute("CREATE TABLE {s}.writes (id bigint)")
+        self._pg.execute(
             "CREATE FUNCTION {s}.note() RETURNS trigger LANGUAGE plpgsql AS"
-            f" $$ BEGIN INSERT INTO {self.pg.schema}.writes VALUES (NEW.id); RETURN NULL; END $$"
+            f" $$ BEGIN INSERT INTO {self._pg.schema}.writes VALUES (NEW.id); RETURN NULL; END $$"
         )
-        self.pg.execute("CREATE TRIGGER noted AFTER INSERT OR UPDATE ON {t} FOR EACH ROW EXECUTE FUNCTION {s}.note()")
+        self._pg.execute("CREATE TRIGGER noted AFTER INSERT OR UPDATE ON {t} FOR EACH ROW EXECUTE FUNCTION {s}.note()")
+        self.sink: dict[str, Any] = {"type": "postgres", "schema": self._pg.schema, "table": "t"}
 
-    def writes(self) -> int:
-        return int(self.pg.execute("SELECT count(*) FROM {s}.writes")[0][0])
+    def settle(self) -> None:
+        eventually(lambda: not self._pg.execute(_BACKENDS))
 
-    def replayed(self) -> int:
-        return int(self.pg.execute("SELECT count(*) - count(DISTINCT id) FROM {s}.writes")[0][0])
+    def written(self) -> list[int]:
+        return [id for (id,) in self._pg.execute("SELECT id FROM {s}.writes")]
+
+
+class Topic:
+    """A topic: every write is a message."""
+
+    def __init__(self, server: LocalKafka) -> None:
+        self.variables = server.variables()
+        self._brokers, self._topic = server.brokers, f"counted-{uuid4().hex[:8]}"
+        create_topic(self._brokers, self._topic, partitions=2)
+        self.sink: dict[str, Any] = {"type": "kafka", "topic": self._topic, "data_format": "json"}
+
+    def settle(self) -> None:
+        """Requests that were on their way when the run was killed arrive in milliseconds."""
+        last = -1
+        while last != (last := len(self.written())):
+            time.sleep(0.5)
+
+    def written(self) -> list[int]:
+        return [json.loads(message.value)["id"] for message in consume(self._brokers, self._topic) if message.value]
 
 
 def reported(metrics: Path) -> int:
@@ -57,26 +96,29 @@ def position(folder: Path) -> object:
         return state.get_prefix("")
 
 
-def nodes(schema: str) -> Nodes:
+def nodes(sink: dict[str, Any]) -> Nodes:
     key = {"primary_key": "id"}
     columns = {"id": "sequence", "customer": "name"}
     query = "SELECT id, customer FROM events WHERE id % 5 <> 0"
     return {
         "sources": {"events": {"type": "generate", "columns": columns, "rows_per_second": 400, **key}},
         "transforms": {"kept": {"type": "sql", "sql": query, **key}},
-        "sinks": {SINK: {"type": "postgres", "from": "kept", "schema": schema, "table": "t"}},
+        "sinks": {SINK: {"from": "kept", **sink}},
     }
 
 
-def test_a_run_after_a_kill_counts_the_rows_that_the_target_got_from_it(
-    tmp_path: Path, postgres: LocalPostgres
-) -> None:
+@pytest.fixture(params=["postgres", "kafka"])
+def target(request: pytest.FixtureRequest) -> Target:
+    server = request.getfixturevalue(request.param)
+    return Table(server) if request.param == "postgres" else Topic(server)
+
+
+def test_a_run_after_a_kill_counts_the_rows_that_the_target_got_from_it(tmp_path: Path, target: Target) -> None:
     chance = random.Random(SEED)
     print(f"seed {SEED}")
-    target = Target(postgres.dsn)
     metrics = tmp_path / "metrics.prom"
-    command = Command(tmp_path, {**postgres.variables(), **ENV}, "--metrics-file", str(metrics))
-    command.write(nodes(target.pg.schema))
+    command = Command(tmp_path, {**target.variables, **ENV}, "--metrics-file", str(metrics))
+    command.write(nodes(target.sink))
     try:
         command.start()
         command.eventually(lambda: metrics.exists() and reported(metrics) > 0)
@@ -84,17 +126,19 @@ def test_a_run_after_a_kill_counts_the_rows_that_the_target_got_from_it(
         command.eventually(lambda: position(tmp_path) != old)
         time.sleep(0.5 + chance.random())
         command.kill()
-        eventually(lambda: not target.pg.execute(_BACKENDS))  # nothing is written later
-        before = target.writes()
+        target.settle()
+        before = len(target.written())
         assert 0 < reported(metrics) <= before
         metrics.unlink()
         command.start()
         command.eventually(lambda: metrics.exists() and reported(metrics) > 0)
-        assert reported(metrics) <= target.writes() - before
+        assert reported(metrics) <= len(target.written()) - before
         command.drain()
     finally:
         command.end()
-    written = target.writes() - before
+    ids = target.written()
+    written = len(ids) - before
     assert f"finished: SIGTERM; rows: {written:,} to {SINK}" in command.log()
     assert reported(metrics) == written
-    assert 0 < target.replayed() < before, "the second run continues at a checkpoint, and replays what came after it"
+    replayed = len(ids) - len(set(ids))
+    assert 0 < replayed < before, "the second run continues at a checkpoint, and replays what came after it"

@@ -233,11 +233,14 @@ def test_while_the_database_is_unavailable_the_last_known_records_are_read(datab
     with pytest.raises(StreamlingError, match="the connection was lost"):
         catalogue.put(ORDERS, spec("a"), ALICE)
     assert (catalogue.get(ORDERS), catalogue.is_stale) == (before, True)
+    since = catalogue.stale_since
+    assert since is not None
     with pytest.raises(StreamlingError, match="the connection was refused"):
         catalogue.put(ORDERS, spec("b"), ALICE)
+    assert catalogue.stale_since == since
     losing.is_unavailable = False
     catalogue.refresh()
-    assert (catalogue.get(ORDERS).definition, catalogue.is_stale) == ("a", False)
+    assert (catalogue.get(ORDERS).definition, catalogue.is_stale, catalogue.stale_since) == ("a", False, None)
 
 
 def test_the_limit_of_the_audit_log_counts_what_the_reader_may_see(catalogue):

@@ -21,7 +21,11 @@ def small_disk(tmp_path) -> Iterator[Path]:
     """A disk of 16 MB."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)], check=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(folder)], capture_output=True, text=True
+    )
+    if made.returncode:
+        pytest.fail(f"this test needs a small disk, and only root may mount one; run it as root: {made.stderr.strip()}")
     try:
         yield folder
     finally:

@@ -15,9 +15,10 @@ from starlette.routing import Route
 from streamling.errors import StreamlingError
 from streamling.serve.admin.remote import RemoteAdmin
 from streamling.serve.admin.server import bound, create_server
-from streamling.serve.previews import PreviewLimits, PreviewNode, Previews
+from streamling.serve.previews import PreviewLimits, PreviewNode, PreviewOwner, Previews
 from tests.serve.admin.server_thread import started
 
+ME = PreviewOwner("me")
 NODES = [PreviewNode("orders", "source", "file")]
 
 
@@ -57,7 +58,7 @@ def port() -> Iterator[int]:
         yield found
 
 
-async def _open(previews: Previews, owner: str, process: Process, limits: PreviewLimits) -> AsyncIterator[str]:
+async def _open(previews: Previews, owner: PreviewOwner, process: Process, limits: PreviewLimits) -> AsyncIterator[str]:
     async def start() -> Process:
         return process
 
@@ -68,7 +69,7 @@ def test_a_preview_ends_after_its_rows_with_the_error_and_stops_its_process(port
     process = Process(port)
 
     async def run() -> list[str]:
-        return [text async for text in await _open(Previews(1), "me", process, PreviewLimits(60, 3))]
+        return [text async for text in await _open(Previews(1), ME, process, PreviewLimits(60, 3))]
 
     nodes, *rows, error, end = asyncio.run(run())
     assert json.loads(nodes.partition("data: ")[2]) == [{"name": "orders", "kind": "source", "type": "file"}]
@@ -84,7 +85,7 @@ def test_a_preview_ends_after_its_rows_with_the_error_and_stops_its_process(port
 
 def test_a_preview_ends_when_its_time_is_up(port):
     async def run() -> list[str]:
-        return [text async for text in await _open(Previews(1), "me", Process(port), PreviewLimits(0.2, None))]
+        return [text async for text in await _open(Previews(1), ME, Process(port), PreviewLimits(0.2, None))]
 
     end = asyncio.run(run())[-1]
     assert end == 'event: end\ndata: {"reason": "preview ended", "time_is_up": true}\n\n'
@@ -94,7 +95,7 @@ def test_a_client_that_leaves_stops_the_process(port):
     process = Process(port)
 
     async def run() -> None:
-        events = await _open(Previews(1), "me", process, PreviewLimits(60, None))
+        events = await _open(Previews(1), ME, process, PreviewLimits(60, None))
         await anext(events)
         await events.aclose()
 
@@ -102,29 +103,70 @@ def test_a_client_that_leaves_stops_the_process(port):
     assert process.stops == 1
 
 
+ADA, BOB, CYD = (PreviewOwner(name, frozenset({f"team-of-{name}"})) for name in ("ada", "bob", "cyd"))
+
+
 def test_an_owner_has_one_preview_and_all_owners_have_a_limit(port):
     processes = [Process(port) for _ in range(4)]
 
     async def run() -> None:
         previews, limits = Previews(2), PreviewLimits(60, 1)
-        await _open(previews, "ada", processes[0], limits)
-        replaced = await _open(previews, "ada", processes[1], limits)
+        await _open(previews, ADA, processes[0], limits)
+        replaced = await _open(previews, ADA, processes[1], limits)
         assert [process.stops for process in processes] == [1, 0, 0, 0]
-        await _open(previews, "bob", processes[2], limits)
+        await _open(previews, BOB, processes[2], limits)
         with pytest.raises(StreamlingError, match="2 previews of other users are running"):
-            await _open(previews, "cyd", processes[3], limits)
+            await _open(previews, CYD, processes[3], limits)
         async for _ in replaced:
             pass
-        await _open(previews, "cyd", processes[3], limits)
+        await _open(previews, CYD, processes[3], limits)
 
     asyncio.run(run())
+
+
+def test_owners_of_one_namespace_have_one_preview(port):
+    first, second, third = (Process(port) for _ in range(3))
+    colleague = PreviewOwner("ann", ADA.namespaces | {"other"})
+
+    async def run() -> None:
+        previews, limits = Previews(2), PreviewLimits(60, None)
+        await _open(previews, ADA, first, limits)
+        with pytest.raises(StreamlingError, match="a preview of 'ada' is running, which is the limit for its namesp"):
+            await _open(previews, colleague, second, limits)
+        await _open(previews, BOB, third, limits)
+        assert (first.stops, third.stops) == (0, 0)
+
+    asyncio.run(run())
+
+
+def test_nobody_keeps_others_from_previews_for_longer_than_a_minute(port):
+    processes, now = [Process(port) for _ in range(4)], 0.0
+
+    async def run() -> list[str]:
+        nonlocal now
+        previews, limits = Previews(2, lambda: now), PreviewLimits(600, 1)
+        events = await _open(previews, ADA, processes[0], limits)
+        now = 30.0
+        await _open(previews, BOB, processes[1], limits)
+        now = 59.5
+        with pytest.raises(StreamlingError) as refused:
+            await _open(previews, CYD, processes[2], limits)
+        assert refused.value.remedy == "try again in 1 s"
+        now = 60.0
+        await _open(previews, CYD, processes[2], limits)
+        assert [process.stops for process in processes] == [1, 0, 0, 0]
+        return [text async for text in events]
+
+    *_, error, end = asyncio.run(run())
+    assert "the preview was ended because another one was started" in error
+    assert end.startswith("event: end")
 
 
 def test_a_process_that_has_ended_is_reported():
     async def run() -> list[str]:
         with bound("127.0.0.1", 0) as listening:
             port = listening.getsockname()[1]
-        return [text async for text in await _open(Previews(1), "me", Process(port), PreviewLimits(60, 1))]
+        return [text async for text in await _open(Previews(1), ME, Process(port), PreviewLimits(60, 1))]
 
     _, error, end = asyncio.run(run())
     assert "the process of the pipeline has ended" in error

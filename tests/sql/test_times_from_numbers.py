@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from streamling.errors import StreamlingError
+from streamling.sql.catalog import SCALARS
+from streamling.sql.errors import translate_sql_error
 from streamling.sql.frames import SparkStatement
 from streamling.sql.statement import Statement
 
@@ -51,6 +54,8 @@ _NANOSECONDS = 2**63 // 1000
 
 def micros(value: Any) -> Any:
     """A time in microseconds, truncated towards 1970; other values as they are."""
+    if pa.types.is_time(value.type) or pa.types.is_duration(value.type):
+        return value.cast(pa.int64()).as_py()
     if not pa.types.is_timestamp(value.type):
         return value.cast(pa.int32()).as_py() if pa.types.is_date(value.type) else value.as_py()
     number, unit = value.cast(pa.int64()).as_py(), value.type.unit
@@ -117,6 +122,70 @@ def test_a_number_is_what_it_is_in_datafusion_or_an_error_that_names_it(session,
             assert float(here) == pytest.approx(float(there), rel=1e-15, abs=1e-4), (value, there, here)
         else:
             assert here == there, (value, there, here)
+
+
+#: all other functions that make a time, an interval or a decimal of a number; each argument in turn
+OTHER_CALLS = [
+    *("make_date({}, 1, 1)", "make_date(2024, {}, 1)", "make_date(2024, 1, {})"),
+    *(
+        "make_timestamp({}, 1, 1, 1, 1, 1)",
+        "make_timestamp(2024, {}, 1, 1, 1, 1)",
+        "make_timestamp(2024, 1, 1, {}, 1, 1)",
+    ),
+    *("make_timestamp(2024, 1, 1, 1, 1, {})", "make_timestamp_ltz(2024, 1, 1, 1, 1, {})"),
+    *("make_timestamp_ntz(2024, 1, 1, 1, 1, {})", "try_make_timestamp(2024, 1, 1, 1, 1, {})"),
+    *("try_make_timestamp({}, 1, 1, 1, 1, 1)", "try_make_timestamp_ltz(2024, 1, 1, 1, 1, {})"),
+    "try_make_timestamp_ntz(2024, 1, 1, 1, 1, {})",
+    *("make_time({}, 1, 1)", "make_time(1, {}, 1)", "make_time(1, 1, {})"),
+    *(f"to_timestamp(0) + make_interval({'0, ' * place}{{}})" for place in range(7)),
+    *(f"to_timestamp(0) + try_make_interval({'0, ' * place}{{}})" for place in (0, 6)),
+    *(f"to_timestamp(0) + make_dt_interval({'0, ' * place}{{}})" for place in range(4)),
+    *("to_timestamp(0) + make_ym_interval({})", "to_timestamp(0) + make_ym_interval(0, {})"),
+    *("to_timestamp(0) + {} * INTERVAL '1' DAY", "to_timestamp(0) + {} * INTERVAL '1' MONTH"),
+    *("timestamp_seconds({})", "timestamp_millis(CAST({} AS BIGINT))", "timestamp_micros(CAST({} AS BIGINT))"),
+    *("timestamp({})", "date_from_unix_date({})", "date_add(DATE '2024-01-01', CAST({} AS INT))"),
+    "date_sub(DATE '2024-01-01', CAST({} AS INT))",
+    *("dateadd(DATE '2024-01-01', CAST({} AS INT))", "add_months(DATE '2024-01-01', {})"),
+    *("time_from_seconds({})", "time_from_millis(CAST({} AS BIGINT))", "time_from_micros(CAST({} AS BIGINT))"),
+    *("to_timestamp_ltz({})", "to_timestamp_ntz({})", "try_to_timestamp({})", "try_to_date({})"),
+    *("to_number({}, '999.99')", "try_to_number({}, '999.99')", "decimal({})", "CAST({} AS DECIMAL(38, 0))"),
+    *("from_utc_timestamp(to_timestamp({}), 'Asia/Tokyo')", "to_utc_timestamp(to_timestamp({}), 'Asia/Tokyo')"),
+    *("date_trunc('year', to_timestamp({}))", "last_day(to_date({}))"),
+]
+#: functions of which every call with a DOUBLE is refused before the pipeline starts
+REFUSED = ["timestamp_millis", "timestamp_micros", "time_from_millis", "time_from_micros", "to_time", "try_to_time"]
+
+
+@pytest.mark.parametrize("call", OTHER_CALLS)
+def test_no_double_ends_a_run_with_a_message_of_java(session, call):
+    values = [None, 0.0, -0.0, 5e-324, 1.2345678, -1.2345678, 59.9999999, 60.0, 2.0**31, 1e15, 2.0**63, 1e300, -1e300]
+    values += [float("nan"), float("inf"), float("-inf")]
+    for value, here in zip(values, ours(session, pa.array(values, pa.float64()), call), strict=True):
+        if isinstance(here, Exception):
+            assert isinstance(here, StreamlingError), (value, here)
+            assert not here.internal, (value, here)
+            assert not re.search(r"java|Exception|SQLSTATE|spark\.|\([A-Z_.]{8,}\)", str(here)), (value, here)
+
+
+@pytest.mark.parametrize("function", REFUSED)
+def test_a_function_that_takes_no_double_is_refused_before_the_start(session, function):
+    statement = Statement(f"SELECT {function}(x) AS v FROM t")
+    frame = session.createDataFrame([(1.5,)], "x double")
+    with pytest.raises(Exception) as raised:
+        _ = SparkStatement("node", statement).apply(session, {"t": frame}).schema
+    error = translate_sql_error(raised.value, "node", statement)
+    assert not error.internal
+    assert re.search("expected|there is no cast from DOUBLE", str(error)), error
+    assert "java" not in str(error).lower()
+
+
+def test_every_function_that_makes_a_time_of_a_number_is_tested():
+    makes_time = re.compile(
+        r"(try_)?(make_(date|time|interval|dt_|ym_)|to_(number|date|time)|time(stamp)?_from|timestamp|date_from)"
+    )
+    other = {"time_bucket", "timestampadd", "timestampdiff", "timestamp_ltz", "timestamp_ntz"}  # no numbers
+    named = set(re.findall(r"\w+(?=\()", " ".join([*CALLS, *OTHER_CALLS]))) | set(REFUSED)
+    assert {name for name in SCALARS if makes_time.match(name)} - other - named == set()
 
 
 @pytest.mark.parametrize(

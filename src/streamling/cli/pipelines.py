@@ -17,6 +17,7 @@ from streamling.cli.options import json_option
 from streamling.observe.terminal.streams import write_data
 
 _STATES = ("pending", "starting", "running", "pausing", "paused", "restarting", "draining", "finished", "failed")
+_NO_DATABASE = "the server cannot read its database"
 _HEADINGS = ("NAMESPACE", "NAME", "STATE", "READY", "ROWS", "LAG", "RESTARTS", "FOR", "REASON")
 
 
@@ -43,7 +44,14 @@ def ls(server: ServerClient, namespace: str | None, state: str | None, as_json: 
     else:
         for line in canvas_of_stdout().table(_HEADINGS, [_row(item) for item in items]):
             click.echo(line, color=True)
+    if (old := next(filter(None, map(_old_since, items)), "")) and not as_json:
+        click.echo(f"this may be old, since {old}: {_NO_DATABASE}", err=True)
     return ExitCode.OK
+
+
+def _old_since(item: dict[str, Any]) -> str:
+    """Return when what the server knows became old; empty if it is current."""
+    return item.get("stale_since") or ""
 
 
 def _row(item: dict[str, Any]) -> tuple[str, ...]:
@@ -116,6 +124,7 @@ def _fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     ready = ", ready" if found["ready"] else ""
     costs = found.get("costs") or {}
     yield "name", f"{found['namespace']}/{found['name']}"
+    yield "old since", f"{_old_since(found)}: {_NO_DATABASE}" if _old_since(found) else ""
     unstable = ", unstable" if _is_unstable(found) else ""
     yield "state", f"{found['state']}{ready}{unstable} for {_age(found['state_since'])} (desired: {found['desired']})"
     yield "reason", found["reason"] or ""

@@ -63,6 +63,11 @@ class Access:
             }
         )
 
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """Return those that tokens are limited to."""
+        return frozenset(name for principal in self.digests.values() for name in principal.namespaces)
+
     def principal(self, authorization: str | None) -> Principal | None:
         """Return who sends this header; None if the token is missing or wrong."""
         if not self.digests:

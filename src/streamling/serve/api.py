@@ -7,18 +7,18 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Body, FastAPI, Path, Query
+from fastapi import APIRouter, Body, FastAPI, Path, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 
 from streamling import __version__
 from streamling.redaction import add_secrets
 from streamling.serve.api_access import Admin, GlobalAdmin, Operator, Viewer
-from streamling.serve.api_errors import add_error_handlers
+from streamling.serve.api_errors import add_error_handlers, note_refused_settings
 from streamling.serve.api_pipelines import pipeline_routes
 from streamling.serve.console import mount_console
 from streamling.serve.control import ControlPlane
-from streamling.serve.errors import Refused
+from streamling.serve.errors import InvalidDefinition, Refused
 from streamling.serve.model import NAME_RULES, PipelineBody, PipelineKey
 from streamling.serve.observation import add_observation_routes
 from streamling.serve.previews import MOST_ROWS, MOST_SECONDS, DefinitionPreviews, PreviewLimits
@@ -84,11 +84,15 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
     router, audit = APIRouter(), control.catalogue.audit
 
     @router.post("/validate", tags=["pipelines"])
-    async def validate(principal: Operator, body: Annotated[DefinitionBody, Body()]) -> Verdict:
+    async def validate(principal: Operator, body: Annotated[DefinitionBody, Body()], request: Request) -> Verdict:
         """Check a definition without creating a pipeline."""
         wanted = PipelineBody(definition=body.definition, config=body.config)
-        problems = await slow.run(principal, partial(control.problems, wanted))
-        return Verdict(is_valid=not problems, problems=problems)
+        try:
+            await slow.run(principal, partial(control.check_definition, wanted))
+        except InvalidDefinition as error:
+            note_refused_settings(request, error)
+            return Verdict(is_valid=False, problems=error.problems)
+        return Verdict(is_valid=True, problems=[])
 
     @router.post("/preview", tags=["pipelines"], response_class=StreamingResponse)
     async def preview(
@@ -101,7 +105,7 @@ def _others(control: ControlPlane, previews: DefinitionPreviews, slow: SlowCalls
         events: `nodes` first, then rows, `error` if the pipeline has failed, and `end`."""
         limits = PreviewLimits(duration_seconds, rows)
         checked = await slow.run(principal, partial(previews.check, body, limits))
-        events = await previews.open(principal.name, checked, limits)
+        events = await previews.open(principal, checked, limits)
         await slow.run(principal, partial(audit.record, "preview", principal.name, PipelineKey("", "")))
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 

@@ -54,8 +54,9 @@ def _visible_key(request: Request, namespace: Annotated[str, Path()], name: Anno
 def check_namespace(request: HTTPConnection, key: PipelineKey, sentence: str) -> None:
     """Refuse the request with ``sentence`` if the namespace is not one of the client's."""
     principal: Principal = request.scope["principal"]
+    request.scope["pipeline"] = key  # for `refusals.py`
     if not principal.sees(key.namespace):
-        request.scope["hidden"] = key.namespace  # for `refusals.py`
+        request.scope["hidden"] = True
         raise Refused("not_found", sentence)
 
 

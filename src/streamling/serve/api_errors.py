@@ -58,6 +58,7 @@ def add_error_handlers(api: FastAPI) -> None:
 
     @api.exception_handler(InvalidDefinition)
     async def invalid(request: Request, error: InvalidDefinition) -> JSONResponse:
+        note_refused_settings(request, error)
         problems = error.problems
         message = problems[0].message if len(problems) == 1 else f"the definition has {len(problems)} problems"
         return _response(422, "invalid", message, problems[0].remedy if len(problems) == 1 else None, problems)
@@ -82,6 +83,11 @@ def add_error_handlers(api: FastAPI) -> None:
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
         log.error("%s %s failed", request.method, request.url.path, exc_info=error)
         return _response(500, "internal", f"an internal error: {type(error).__name__}", "see the log of the server")
+
+
+def note_refused_settings(request: Request, error: InvalidDefinition) -> None:
+    """Let `refusals.py` record which settings of the server a request tried to change."""
+    request.scope["refused_settings"] = error.refused_settings
 
 
 def _malformed(details: Mapping[str, Any]) -> str:

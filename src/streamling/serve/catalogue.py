@@ -63,12 +63,17 @@ class Catalogue:
         #: held by changes
         self._lock = threading.Lock()
         self._records: Mapping[PipelineKey, PipelineRecord] = {}
-        #: Whether the records may be old: a transaction has failed, it is unknown whether it was committed, and the
-        #: database could not be asked.
-        self.is_stale = True
+        #: Since when the records may be old: a transaction has failed, it is unknown whether it was committed, and the
+        #: database could not be asked. None: they are not.
+        self.stale_since: datetime | None = now()
         #: called after each change, on the thread that made it
         self.on_change: Callable[[], None] = lambda: None
         self.refresh()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the records may be old."""
+        return self.stale_since is not None
 
     def records(self) -> Mapping[PipelineKey, PipelineRecord]:
         """Return all records by key; the last known ones while the database is unavailable."""
@@ -199,7 +204,7 @@ class Catalogue:
             with self._database.transaction() as execute:
                 yield execute
         except BaseException:
-            self.is_stale = True
+            self.stale_since = self.stale_since or self._now()
             with suppress(StreamlingError):
                 self._refresh()
             raise
@@ -211,7 +216,7 @@ class Catalogue:
             rows = execute("SELECT data FROM {pipelines} ORDER BY namespace, name", ())
         found = (PipelineRecord.model_validate_json(data) for (data,) in rows)
         self._records = {record.key: record for record in found}
-        self.is_stale = False
+        self.stale_since = None
 
     @staticmethod
     def _store(execute: Execute, record: PipelineRecord) -> None:

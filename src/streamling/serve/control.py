@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 
 from streamling.errors import InvalidPipeline, Problem, StreamlingError
 from streamling.observe.telemetry.log_book import LogBook
+from streamling.pipeline.config.pipeline_settings import RefusedSettings
 from streamling.pipeline.document.loader import load_yaml
 from streamling.pipeline.model import NodeKind
 from streamling.pipeline.secrets.store import SecretStore
@@ -26,6 +27,7 @@ from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord
 from streamling.serve.reconciler import Reconciler
 from streamling.serve.runtime import Preview
 from streamling.serve.schemas import Costs, LastError, PipelineObject, PipelineSummary, ProblemObject
+from streamling.serve.sizes import LARGEST
 from streamling.serve.stored_topology import stored_topology
 
 #: fields of a pipeline that the reconciler knows
@@ -60,8 +62,13 @@ class ControlPlane:
         """Raise `InvalidDefinition` if the definition or its settings are invalid. A source that cannot be asked for
         its columns now is not an error: it may be available when the pipeline starts. With ``starts``, it starts if it
         is valid."""
-        if problems := self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview, starts):
-            raise InvalidDefinition(problem_objects(problems, wanted.definition))
+        refused_settings: tuple[str, ...] = ()
+        try:
+            problems = self._problems(PipelineRecord.first(key, wanted, datetime.now(UTC)), preview, starts)
+        except RefusedSettings as error:
+            problems, refused_settings = error.problems, error.names
+        if problems:
+            raise InvalidDefinition(problem_objects(problems, wanted.definition), refused_settings)
 
     def _problems(self, record: PipelineRecord, preview: Preview | None, starts: bool) -> list[Problem]:
         if MASK in record.definition or MASK in str(record.config):
@@ -71,6 +78,8 @@ class ControlPlane:
             checked = self._launchers.check(record, preview)
             if starts:
                 self._launchers.keep(checked)
+        except RefusedSettings:
+            raise
         except InvalidPipeline as error:
             return error.problems
         except StreamlingError as error:
@@ -78,13 +87,9 @@ class ControlPlane:
                 return [Problem(error.with_causes, remedy=error.remedy)]
         return []
 
-    def problems(self, wanted: PipelineBody) -> list[ProblemObject]:
-        """Return all problems of a definition."""
-        try:
-            self.check(PipelineKey("validate", "definition"), wanted)
-        except InvalidDefinition as error:
-            return error.problems
-        return []
+    def check_definition(self, wanted: PipelineBody) -> None:
+        """Do the same for a definition without a name, which may be meant for any size."""
+        self.check(PipelineKey("validate", "definition"), wanted.model_copy(update={"size": LARGEST}))
 
     # ── views ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -106,6 +111,7 @@ class ControlPlane:
             **{name: getattr(actual, name) for name in _OF_STATE},
             "current": actual.revision == record.revision or (record.desired == actual.state == "paused"),
             "stale": self.catalogue.is_stale,
+            "stale_since": self.catalogue.stale_since,
             "state_since": _moment(actual.since),
             "last_error": None if failure is None else LastError(**{**vars(failure), "at": _moment(failure.at)}),
             "restarts_since": None if actual.restarts_since is None else _moment(actual.restarts_since),

@@ -14,9 +14,11 @@ Refusal = Literal["not_found", "exists", "changed", "managed", "deleting", "not_
 class InvalidDefinition(StreamlingError):
     """A definition, or the settings of a pipeline, with errors."""
 
-    def __init__(self, problems: list[ProblemObject]) -> None:
+    def __init__(self, problems: list[ProblemObject], refused_settings: tuple[str, ...] = ()) -> None:
         super().__init__("; ".join(problem.message for problem in problems), internal=False)
         self.problems = problems
+        #: those of the server that the pipeline tried to set
+        self.refused_settings = refused_settings
 
 
 class Refused(StreamlingError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from streamling.connectors.kafka.config import KafkaConfig
 from streamling.engine.launch.launcher import Launcher
 from streamling.engine.run.run import PipelineRun
-from streamling.errors import StreamlingError
+from streamling.errors import InvalidPipeline, StreamlingError
 from streamling.network.hosts import matches_any
 from streamling.observe.telemetry.reporting import is_reported
 from streamling.pipeline.config import AppConfig, load_config
@@ -121,6 +121,8 @@ class Launchers:
     def check(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:
         """Run all checks that need no JVM; raise `InvalidPipeline`, or another error if a source could not be asked."""
         parsed = self.parse(record, preview)
+        if not record.is_trusted and (problems := SIZES[record.size].problems(parsed.pipeline, self.config)):
+            raise InvalidPipeline(problems)
         run = parsed.launcher.without_waiting().run(parsed.pipeline)
         run.check_without_spark()
         return replace(parsed, checked=run)
@@ -204,4 +206,4 @@ def _for_stranger(config: AppConfig, record: PipelineRecord) -> AppConfig:
     if (group := source.consumer_group_id) is not None:  # the same for all pipelines: each gets groups of its own
         own = source.model_copy(update={"consumer_group_id": f"{group}.{record.key.application_id}"})
         update["kafka_source"] = own
-    return config.model_copy(update=update)
+    return config.model_copy(update=update).for_stranger()

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from starlette.concurrency import run_in_threadpool
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig
 from streamling.pipeline.secrets.store import SecretStore
+from streamling.serve.access import Principal
 from streamling.serve.admin.events import event
 from streamling.serve.admin.guard import error_body
 from streamling.serve.admin.parameters import positive_number
@@ -33,9 +36,12 @@ from streamling.serve.model import PipelineBody, PipelineKey, PipelineRecord
 from streamling.serve.process_runtime import ProcessHandle, ProcessRuntime
 from streamling.serve.runtime import Phase, Preview
 from streamling.serve.schemas import DefinitionBody
+from streamling.serve.sizes import LARGEST
 
 #: at a time on a server, of all clients: each has a JVM of its own
 _MOST: Final = 2
+#: after which a preview ends if somebody else waits for one: otherwise two clients could keep all others from it
+_GRANTED_SECONDS: Final = 60.0
 #: from the start of the process until the pipeline runs
 _START_SECONDS: Final = 120.0
 #: a namespace that no pipeline can have
@@ -105,7 +111,8 @@ class CheckedPreview:
 
 
 class DefinitionPreviews:
-    """Previews of definitions from the API of a server. A client has one at a time: a new one replaces it."""
+    """Previews of definitions from the API of a server. A client has one at a time: a new one replaces it. So do the
+    clients of one namespace."""
 
     def __init__(self, control: ControlPlane, launchers: Launchers, processes: ProcessRuntime) -> None:
         self._control = control
@@ -116,13 +123,14 @@ class DefinitionPreviews:
     def check(self, body: DefinitionBody, limits: PreviewLimits) -> CheckedPreview:
         """Return what `open` needs; raises if the definition is invalid. May wait for sources."""
         wanted = PipelineBody(definition=body.definition, config=body.config, size="s")
-        self._control.check(_KEY, wanted, Preview(limits.rows))
+        self._control.check(_KEY, wanted.model_copy(update={"size": LARGEST}), Preview(limits.rows))
         record = PipelineRecord.first(_KEY, wanted, datetime.now(UTC))
         return CheckedPreview.of(self._launchers, record, limits)
 
-    async def open(self, owner: str, checked: CheckedPreview, limits: PreviewLimits) -> AsyncIterator[str]:
+    async def open(self, principal: Principal, checked: CheckedPreview, limits: PreviewLimits) -> AsyncIterator[str]:
         """Return the events of a preview; raises if it cannot be started."""
         start = partial(PreviewWorker.start, self._processes, checked, limits)
+        owner = PreviewOwner(principal.name, frozenset() if principal.sees_all else frozenset(principal.namespaces))
         return await self._previews.open(owner, start, checked.nodes, limits)
 
 
@@ -142,7 +150,7 @@ class FilePreviews:
         record = PipelineRecord.first(_KEY, PipelineBody(definition=text), datetime.now(UTC), "dir")
         checked = await run_in_threadpool(CheckedPreview.of, self._launchers, record, limits)
         start = partial(PreviewWorker.start, self._processes, checked, limits)
-        return await self._previews.open("", start, checked.nodes, limits)
+        return await self._previews.open(PreviewOwner(""), start, checked.nodes, limits)
 
     async def open_file(self, file: str, parameters: Mapping[str, str]) -> AsyncIterator[str]:
         """Return the events of a preview of ``file`` as it is now."""
@@ -153,48 +161,76 @@ class FilePreviews:
         return await self.open(text, parameters)
 
 
-class Previews:
-    """A limited number of previews; a new one replaces the one that its owner already has."""
+@dataclass(frozen=True)
+class PreviewOwner:
+    """Who starts a preview. Owners that share one of the ``namespaces`` have one preview at a time."""
 
-    def __init__(self, most: int) -> None:
+    name: str
+    namespaces: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class _Running:
+    owner: PreviewOwner
+    process: PreviewProcess
+    since: float
+
+
+class Previews:
+    """A limited number of previews; a new one replaces the one that its owner already has, and those of others that
+    have run for a minute."""
+
+    def __init__(self, most: int, now: Callable[[], float] = time.monotonic) -> None:
         self._most = most
-        self._running: dict[str, PreviewProcess] = {}
+        self._now = now
+        self._running: list[_Running] = []
         self._starting = asyncio.Lock()
 
     async def open(
         self,
-        owner: str,
+        owner: PreviewOwner,
         start: Callable[[], Awaitable[PreviewProcess]],
         nodes: Sequence[PreviewNode],
         limits: PreviewLimits,
     ) -> AsyncIterator[str]:
         """Start a preview; returns its events, or raises if it cannot be started."""
         async with self._starting:
-            if (former := self._running.pop(owner, None)) is not None:
-                await former.stop()
-            if len(self._running) >= self._most:
-                raise StreamlingError(
-                    f"{self._most} previews of other users are running, which is the limit",
-                    retriable=True,
-                    remedy="try again in a minute",
-                )
-            process = self._running[owner] = await start()
+            for former in [each for each in self._running if each.owner.name == owner.name]:
+                await self._end(former)
+            await self._make_room(owner)
+            running = _Running(owner, await start(), self._now())
+            self._running.append(running)
         try:
-            admin = await process.admin()
+            admin = await running.process.admin()
         except BaseException:
-            await self._end(owner, process)
+            await self._end(running)
             raise
-        return self._events(owner, process, admin, nodes, limits)
+        return self._events(running, admin, nodes, limits)
 
-    async def _end(self, owner: str, process: PreviewProcess) -> None:
-        if self._running.get(owner) is process:
-            del self._running[owner]
-        await process.stop()
+    async def _make_room(self, owner: PreviewOwner) -> None:
+        same = [each for each in self._running if each.owner.namespaces & owner.namespaces]
+        if not same and len(self._running) < self._most:
+            return
+        oldest = (same or self._running)[0]
+        left = oldest.since + _GRANTED_SECONDS - self._now()
+        if left > 0:
+            whose = f"a preview of '{oldest.owner.name}' is" if same else f"{self._most} previews of other users are"
+            where = " for its namespaces" if same else ""
+            raise StreamlingError(
+                f"{whose} running, which is the limit{where}",
+                retriable=True,
+                remedy=f"try again in {math.ceil(left)} s",
+            )
+        await self._end(oldest)
+
+    async def _end(self, preview: _Running) -> None:
+        if preview in self._running:
+            self._running.remove(preview)
+        await preview.process.stop()
 
     async def _events(
         self,
-        owner: str,
-        process: PreviewProcess,
+        preview: _Running,
         admin: RemoteAdmin,
         nodes: Sequence[PreviewNode],
         limits: PreviewLimits,
@@ -211,11 +247,13 @@ class Previews:
                 failure, ended = None, _TIME_IS_UP
             except StreamlingError as error:
                 failure = error_body("failed", str(error))
+            if preview not in self._running:
+                failure = error_body("replaced", "the preview was ended because another one was started")
             if failure is not None:
                 yield event("error", failure)
             yield event("end", ended)
         finally:
-            await self._end(owner, process)
+            await self._end(preview)
 
 
 class PreviewWorker:

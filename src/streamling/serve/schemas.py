@@ -68,6 +68,8 @@ class PipelineSummary(BaseModel):
     current: bool
     #: whether the database could not be read after a change that failed: this may be older than what it contains
     stale: bool
+    #: when the database could not be read for the first time
+    stale_since: datetime | None
     reason: str
     error: str
     remedy: str

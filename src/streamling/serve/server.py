@@ -157,7 +157,7 @@ class Server:
         hosts = frozenset((*LOOPBACK, _name(settings.listen), *(host.lower() for host in settings.hosts)))
         slow = SlowCalls(settings.concurrent_slow_requests)
         api = create_api(control, previews, self.unready_reason, self.is_stopping, slow)
-        refusals = Refusals(control.catalogue.audit)
+        refusals = Refusals(control.catalogue.audit, partial(_is_namespace, control.catalogue, access))
         return create_server(recording(guarded(api, access, RateLimit(settings), hosts), refusals))
 
     def _serve(self) -> None:
@@ -184,6 +184,11 @@ def _listening(address: str) -> socket.socket:
     if not is_loopback(host):
         log.warning("the API listens on %s without TLS: put a proxy with TLS in front of it", address)
     return listening
+
+
+def _is_namespace(catalogue: Catalogue, access: Access, name: str) -> bool:
+    """Return whether there is a namespace: it has a pipeline, or a token of its own."""
+    return any(key.namespace == name for key in catalogue.records()) or name in access.namespaces
 
 
 def _name(listen: str) -> str:

@@ -33,6 +33,11 @@ _SENTENCES: dict[str, tuple[str, str | None]] = {
     "DIVIDE_BY_ZERO": ("division by zero", _GUARD),
     "REMAINDER_BY_ZERO": ("division by zero in %", _GUARD),
     "INTERVAL_DIVIDED_BY_ZERO": ("division of an interval by zero", _GUARD),
+    "INTERVAL_ARITHMETIC_OVERFLOW": ("an interval is too long", None),
+    "INVALID_FORMAT.MISMATCH_INPUT": (
+        "{input} does not have the format {format}",
+        "try_to_number returns NULL instead",
+    ),
     "ARITHMETIC_OVERFLOW": ("a number is too large for its type", _WIDER),
     "BINARY_ARITHMETIC_OVERFLOW": ("{value1} {symbol} {value2} is too large for its type", _WIDER),
     "CAST_INVALID_INPUT": ("{expression} cannot be converted to {targetType}", _TRY),

@@ -33,6 +33,25 @@ def own(tmp_path: Path) -> OwnFiles:
     return OwnFiles.of(load_config("server", cwd=tmp_path, env=env), env)
 
 
+@pytest.mark.parametrize("hosts", [None, ("api.example.com",), ()])
+def test_only_authors_who_may_not_see_the_machine_get_vague_errors(tmp_path: Path, hosts: tuple[str, ...] | None):
+    """Whatever `network.credential_hosts` is: a user with a shell sees the files anyway."""
+    (tmp_path / "config.yaml").write_text("serve: {tokens: {ops: {file: token.txt}}}\n")
+    loaded = load_config(cwd=tmp_path, env={})
+    config = loaded.model_copy(update={"network": loaded.network.model_copy(update={"credential_hosts": hosts})})
+    token = str(tmp_path / "token.txt")
+    with pytest.raises(StreamlingError, match="belongs to the system or to this installation"):
+        read(token, OwnFiles.of(config, {}))
+    own = OwnFiles.of(config.for_stranger(), {})
+    with pytest.raises(StreamlingError) as refused:
+        read(token, own)
+    missing = str(tmp_path / "missing")
+    assert str(refused.value).replace(token, missing) == str(LocalStorage(missing, "csv", own).no_files_error())
+    assert str(LocalStorage(missing, "csv", OwnFiles.of(config, {})).no_files_error()) == (
+        f"there are no csv files in '{missing}': the folder does not exist"
+    )
+
+
 def read(path: Path | str, own: OwnFiles, format: str = "csv") -> list[bytes]:
     storage = LocalStorage(str(path), format, own)
     contents = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ SMALL_BATCHES = {
   small: {type: script, from: numbers, primary_key: id, batch_size: 1, language: js, script: "row => row"}
   named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
     "handler": """
-  small: {type: handler, from: numbers, primary_key: id, url: "URL", one_row_per_request: true}
+  small: {type: handler, from: numbers, primary_key: id, url: "URL", batch_size: 1}
   named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
     "dynamic table": """
   seen: {type: dynamic_table, backend_type: InMemory, backend_entity_name: seen, sql: "SELECT name AS value FROM small"}
@@ -93,17 +94,25 @@ SMALL_BATCHES = {
      script: "row => { if (row.id % 2) throw new Error('odd'); return row }"}
   named: {type: sql, primary_key: id, sql: "SELECT id, upper(name) AS label FROM small"}""",
 }
+#: results that reach SQL; each of them keeps about 130 KB if it is not released
+RESULTS = 200
 
 
 @pytest.mark.parametrize("kind", SMALL_BATCHES)
-def test_memory_is_bounded_whatever_makes_small_batches(bench, spark, kind):
-    rejected = "  rejected: {type: blackhole}" if kind == "dead letters" else ""
-    sources = "sources:\n  numbers: {type: numbers, rows: 300, batch: 300, primary_key: id}\n"
+def test_memory_is_bounded_whatever_makes_small_batches(bench, spark, monkeypatch, kind):
+    # otherwise so few results would reach SQL that it would not matter whether they are released
+    monkeypatch.setattr("streamling.engine.dataflow.work._JOINED_ROWS", 1)
+    has_dead_letters = kind == "dead letters"
+    rows = 2 * RESULTS if has_dead_letters else RESULTS
+    rejected = "  rejected: {type: ledger}" if has_dead_letters else ""
+    sources = f"sources:\n  numbers: {{type: numbers, rows: {rows}, batch: {rows}, primary_key: id}}\n"
     with endpoint(echo) as server:
         transforms = f"transforms:{SMALL_BATCHES[kind].replace('URL', server.url)}\n"
         text = f"{sources}{transforms}sinks:\n  all: {{type: ledger, from: named}}\n{rejected}\n"
         with peak_of_arrow_memory(spark) as peak:
-            bench.run(text)
-    assert bench.ids("all") == list(range(0, 300, 2 if kind == "dead letters" else 1))
-    # without release, each of the 300 keeps about 130 KB
+            run = bench.run(text)
+    assert bench.ids("all") == list(range(0, rows, 2 if has_dead_letters else 1))
+    if has_dead_letters:
+        assert [json.loads(row["payload"])["id"] for row in bench.books["rejected"]] == list(range(1, rows, 2))
+    assert run.operators("all")[0].calls == [1] * RESULTS
     assert peak[0] < 16 << 20

@@ -40,7 +40,7 @@ def configured(tmp_path: Any, own: dict[str, Any], allowed: tuple[str, ...] = ()
         load_yaml(json.dumps(own), "config"),
         server=load_config(cwd=tmp_path, env={}),
         defaults={},
-        limits={"internal_buffer_size": 2},
+        limits={"internal_buffer_size": 2, "record_batch_size": 10, "checkpoint_interval_sec": 1},
         load=lambda overrides: load_config(cwd=tmp_path, env={}, overrides=overrides),
         may_receive_credentials=lambda host: host in allowed,
     )
@@ -123,6 +123,10 @@ def test_a_new_setting_belongs_to_the_server_unless_it_says_otherwise():
     [
         ("checkpoint_timeout_sec", 60, 71),
         ("internal_buffer_size", 2, 3),
+        ("record_batch_size", 10, 11),
+        ("wasm_script.batch_size", 0, 11),
+        ("clickhouse_sink.batch_size", 10, 11),
+        ("postgres_sink.batch_size", 10, 1_000_000),
         ("wasm_script.timeout_sec", 5, 61),
         ("wasm_script.memory_limit_mb", 16, 65),
         ("external_http_handler.max_response_bytes", 10, 1 << 30),
@@ -138,6 +142,12 @@ def test_a_limit_can_be_lowered_but_not_raised(tmp_path, path, lower, higher):
     configured(tmp_path, nested(path, lower))
     with pytest.raises(InvalidPipeline, match=rf"{path} is .*, but the server allows at most "):
         configured(tmp_path, nested(path, higher))
+
+
+def test_a_minimum_can_be_reached_but_not_passed(tmp_path):
+    configured(tmp_path, {"checkpoint_interval_sec": 1})
+    with pytest.raises(InvalidPipeline, match=r"checkpoint_interval_sec is 0\.99, but the server allows at least 1"):
+        configured(tmp_path, {"checkpoint_interval_sec": 0.99})
 
 
 # ── connections ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -20,17 +20,18 @@ SECRETS = {
         *("otlp", "row", "key"),
     )
 }
-TOKENS = {name: f"{name}-token-0123456789" for name in ("admin", "shop", "evil", "viewer")}
+TOKENS = {name: f"{name}-token-0123456789" for name in ("admin", "shop", "evil", "accomplice", "viewer")}
 
 _PREFIX = "STREAMLING__"
 
 
 def _tokens() -> dict[str, str]:
     found = {f"SERVE__TOKENS__{name.upper()}__VALUE": token for name, token in TOKENS.items()}
-    roles = {"admin": "admin", "shop": "operator", "evil": "operator", "viewer": "viewer"}
+    roles = {"admin": "admin", "shop": "operator", "evil": "operator", "accomplice": "operator", "viewer": "viewer"}
     found |= {f"SERVE__TOKENS__{name.upper()}__ROLE": role for name, role in roles.items()}
     found |= {f"SERVE__TOKENS__{name.upper()}__NAMESPACES": name for name in ("shop", "evil")}
-    return found | {"SERVE__TOKENS__FILE__FILE": "token.txt", "SERVE__TOKENS__VIEWER__NAMESPACES": "evil"}
+    found |= {f"SERVE__TOKENS__{name.upper()}__NAMESPACES": "evil" for name in ("accomplice", "viewer")}
+    return found | {"SERVE__TOKENS__FILE__FILE": "token.txt"}
 
 
 def _connections() -> dict[str, str]:

@@ -228,6 +228,10 @@ def test_an_operator_reads_a_variable_of_the_server(evil, listener, text):
         "internal_buffer_size=1000000",
         "record_batch_size=1000000000",
         "checkpoint_timeout_sec=1000000",
+        "clickhouse_sink.batch_size=1000000000",
+        "postgres_sink.batch_size=1000000000",
+        "wasm_script.batch_size=1000000000",
+        "checkpoint_interval_sec=0.001",
     ],
 )
 def test_an_operator_changes_a_setting_of_the_server(evil, request_, setting):
@@ -236,5 +240,5 @@ def test_an_operator_changes_a_setting_of_the_server(evil, request_, setting):
     for name in reversed(path.split(".", 2) if path.startswith("spark.conf.") else path.split(".")):
         config = {name: config}
     outcome = getattr(evil, request_)(to_sink(evil.server.folder, "type: blackhole"), config)
-    assert "cannot be set for one pipeline" in outcome.texts or "the server allows at most" in outcome.texts
+    assert "cannot be set for one pipeline" in outcome.texts or "the server allows at " in outcome.texts
     assert outcome.status == (200 if request_ == "validate" else 422)

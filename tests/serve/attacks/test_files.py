@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import glob
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from streamling.connectors.file.own_files import OwnFiles
+from streamling.pipeline.config import load_config
 from tests.serve.attacks.attempts import Attacker
 from tests.serve.attacks.conftest import SECRETS
 from tests.serve.attacks.definitions import from_file
@@ -55,9 +60,22 @@ def links(server) -> None:
 
 
 def _path(pattern: str, folder: Path) -> str:
-    import tempfile
-
     return pattern.format(folder=folder, tmp=tempfile.gettempdir())
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_the_operator_tries_to_read_is_there_and_belongs_to_the_server(server, path):
+    """Answers of the API do not tell a file that is refused from one that is missing: the tests below would also pass
+    without the file."""
+    folder = server.folder
+    environment = {"XDG_CONFIG_HOME": str(folder / "home"), "STREAMLING__SERVE__TOKENS__FILE__FILE": "token.txt"}
+    own = OwnFiles.of(load_config(cwd=folder, env=environment), environment)
+    wanted = _path(path, folder).removeprefix("file://").replace("/proc/self", f"/proc/{server.pid}")
+    wanted = wanted.replace("**", "*")  # below are links in a circle
+    found = [str(folder / each) for each in glob.glob(wanted, root_dir=folder)]
+    found += [os.path.join(each, name) for each in found if os.path.isdir(each) for name in os.listdir(each)]
+    assert found
+    assert any(own.is_own(os.path.realpath(each), os.stat(each) if os.path.isfile(each) else None) for each in found)
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 
 import pytest
 
@@ -35,6 +36,7 @@ def test_a_registry_redirects_to_another_host_to_get_the_password_there(evil: At
 def test_a_registry_redirects_to_another_scheme(evil: Attacker, location):
     with endpoint(lambda request: Reply(302, headers={"Location": location})) as registry:
         outcome = evil.create(AVRO_SOURCE, _registry(registry.url.removesuffix("/rows")))
+        assert registry.requests
     assert outcome.status == 422
     assert "STREAMLING__" not in outcome.texts
 
@@ -47,6 +49,7 @@ def test_a_handler_redirects_rows_and_headers_to_another_host(evil: Attacker, li
     with endpoint(redirect) as peer:
         header = ', headers: {Authorization: "Bearer my-own-password-0815"}'
         outcome = evil.create(to_handler(evil.server.folder, peer.url, header))
+        assert peer.requests
     assert "redirected" in outcome.texts
     assert not listener.received
 
@@ -54,6 +57,7 @@ def test_a_handler_redirects_rows_and_headers_to_another_host(evil: Attacker, li
 def test_a_clickhouse_server_redirects_to_another_host(evil: Attacker, listener):
     with endpoint(lambda request: Reply(307, headers={"Location": listener.url})) as peer:
         evil.create(CLICKHOUSE_SOURCE, {"clickhouse_source": {"url": peer.url.removesuffix("/rows"), "password": OWN}})
+        assert peer.requests
     assert not listener.received
 
 
@@ -68,9 +72,14 @@ def test_a_clickhouse_server_redirects_to_another_host(evil: Attacker, listener)
         b"",
     ],
 )
-def test_a_registry_answers_with_what_nobody_can_hold(evil: Attacker, body):
+def test_the_server_survives_an_answer_of_a_registry_that_is_large_deep_or_no_text(evil: Attacker, body):
+    """Shows that no pipeline runs on such an answer, that its text is not passed on, and that the server goes on. It
+    does not show how much memory the answer takes in the meantime."""
     with endpoint(lambda request: Reply(text=body)) as registry:
-        evil.create(AVRO_SOURCE, _registry(registry.url.removesuffix("/rows")))
+        outcome = evil.create(AVRO_SOURCE, _registry(registry.url.removesuffix("/rows")))
+        assert registry.requests
+    assert outcome.status == 422 or re.search(r'"state": ?"(failed|restarting)"', outcome.texts)
+    assert len(outcome.texts) < 100_000
     assert evil.client.get("/pipelines").status == 200
 
 

@@ -10,7 +10,7 @@ from tests.serve.server import Client, ServeProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TOKENS = {name: f"{name}-token-0123456789" for name in ("root", "team", "viewer", "shop")}
+TOKENS = {name: f"{name}-token-0123456789" for name in ("root", "team", "bank", "viewer", "shop")}
 DEFINITION = """
 sources:
   orders: {type: file, format: csv, path: "orders/*.csv", primary_key: id}
@@ -21,12 +21,14 @@ sinks:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServeProcess]:
-    roles = {"root": ("admin", "*"), "team": ("admin", "team"), "viewer": ("viewer", "*"), "shop": ("operator", "shop")}
+    roles = {"root": ("admin", "*"), "team": ("admin", "team"), "bank": ("admin", "bank"), "viewer": ("viewer", "*")}
+    roles["shop"] = ("operator", "shop")
+    roles |= {name: ("operator", name) for name in ("create", "replace", "validate", "preview")}
     settings = {}
     for name, (role, namespace) in roles.items():
         prefix = f"STREAMLING__SERVE__TOKENS__{name.upper()}"
         settings |= {
-            f"{prefix}__VALUE": TOKENS[name],
+            f"{prefix}__VALUE": f"{name}-token-0123456789",
             f"{prefix}__ROLE": role,
             f"{prefix}__NAMESPACES": namespace,
         }
@@ -53,6 +55,11 @@ def test_an_admin_of_one_namespace_cannot_touch_secrets_of_all(clients, method, 
     assert clients["root"].get("/secrets").json["items"] == ["api_key"]
 
 
+def refused(client: Client) -> set[tuple[str, str, str]]:
+    items = client.get("/audit?limit=1000").json["items"]
+    return {(each["actor"], each["namespace"], each["detail"]) for each in items if each["action"] == "refused"}
+
+
 def test_refused_requests_are_in_the_audit_log_a_few_of_them(server, clients):
     root, shop = clients["root"], clients["shop"]
     assert root.post("/pipelines", {"name": "orders", "namespace": "team", "definition": DEFINITION}).status == 201
@@ -67,10 +74,6 @@ def test_refused_requests_are_in_the_audit_log_a_few_of_them(server, clients):
         assert Client(server.address).get("/pipelines").status == 401
         assert shop.get("/pipelines/shop/missing").status == 404
 
-    def refused(client: Client) -> set[tuple[str, str, str]]:
-        items = client.get("/audit?limit=1000").json["items"]
-        return {(each["actor"], each["namespace"], each["detail"]) for each in items if each["action"] == "refused"}
-
     expected = {
         ("shop", "team", "404 GET /api/v1/pipelines/team/orders"),
         ("viewer", "team", "403 POST /api/v1/pipelines/team/orders/restart"),
@@ -79,6 +82,33 @@ def test_refused_requests_are_in_the_audit_log_a_few_of_them(server, clients):
     assert ("unknown", "", "401 GET /api/v1/pipelines") in refused(root)
     assert len([each for each in refused(root) if each[0] in ("shop", "viewer", "unknown")]) == 3
     assert refused(clients["team"]) == expected
+
+
+def test_who_probes_two_namespaces_is_seen_by_the_admins_of_both(server, clients):
+    for namespace in ("team", "bank"):  # bank has no pipeline, but a token
+        assert clients["shop"].get(f"/pipelines/{namespace}/payments").status == 404
+    server.eventually(lambda: len(refused(clients["bank"])) == 1)
+    assert refused(clients["bank"]) == {("shop", "bank", "404 GET /api/v1/pipelines/bank/payments")}
+    assert {actor for actor, _, _ in refused(clients["team"])} >= {"shop"}
+
+
+@pytest.mark.parametrize("request_", ["create", "replace", "validate", "preview"])
+def test_who_tries_a_setting_of_the_server_is_in_the_audit_log(server, request_):
+    """Each with a token of its own, of which only the first attempt is recorded."""
+    client, namespace = Client(server.address, f"{request_}-token-0123456789"), request_
+    config = {"network": {"deny_private": False}, "record_batch_size": 10, "secrets": {"mine": "x"}}
+    body = {"definition": DEFINITION, "config": config}
+    method, path, status, more = {
+        "create": ("POST", "/pipelines", 422, {"name": "mine", "namespace": namespace}),
+        "replace": ("PUT", f"/pipelines/{namespace}/mine", 422, {}),
+        "validate": ("POST", "/validate", 200, {}),
+        "preview": ("POST", "/preview", 422, {}),
+    }[request_]
+    headers = {"If-None-Match": "*"} if method == "PUT" else {}
+    assert client.request(method, path, {**body, **more}, headers).status == status
+    sentence = f"422 {method} /api/v1{path}, which sets network.deny_private, secrets.mine"
+    root = Client(server.address, TOKENS["root"])
+    server.eventually(lambda: (namespace, namespace, sentence) in refused(root))
 
 
 def test_the_limit_of_the_audit_log_applies_to_what_the_admin_may_see(clients):

@@ -185,7 +185,7 @@ def _take_all(started: Browser, address: str) -> None:
     with visiting(started, address, width=1280, height=860, scheme="dark") as visit:
         _pipeline(visit)
         _save(visit.page, "dark")
-    with visiting(started, address, width=360, height=740, scheme="dark") as visit:
+    with visiting(started, address, width=375, height=740, scheme="dark") as visit:
         _pipeline(visit)
         _save(visit.page, "phone")
 

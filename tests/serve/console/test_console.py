@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from streamling.serve.console import app as console_app
 from tests.serve.console import single_run
@@ -597,7 +597,7 @@ def test_roles_see_the_pages_that_they_may_use(browser: Browser, fleet: Fleet) -
 
 
 def test_every_screen_is_accessible_in_the_dark_and_on_a_phone(browser: Browser, fleet: Fleet) -> None:
-    with visiting(browser, fleet.address, token=OPERATOR, width=360, height=740, scheme="dark") as visit:
+    with visiting(browser, fleet.address, token=OPERATOR, width=375, height=740, scheme="dark") as visit:
         page = visit.open()
         expect(row(page, "orders")).to_be_visible()
         assert (visit.violations(), visit.is_too_wide()) == ([], False)
@@ -608,6 +608,42 @@ def test_every_screen_is_accessible_in_the_dark_and_on_a_phone(browser: Browser,
         node(page, "rated").click()
         page.get_by_role("complementary").get_by_role("tab", name="Live rows").click()
         expect(page.get_by_role("complementary").get_by_role("row").nth(1)).to_be_visible()
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+        for name in ("unreachable", "archive"):
+            visit.open(f"#/pipelines/default/{name}")
+            expect(page.get_by_role("heading", name=name)).to_be_visible()
+            expect(node(page, "orders")).to_be_visible()
+            expect(page.get_by_role("region", name="Charts")).to_be_visible()
+            assert (visit.violations(), visit.is_too_wide()) == ([], False), name
+        visit.open("#/pipelines/default/archive/edit")
+        expect(page.get_by_role("textbox").first).to_be_visible()
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+    with visiting(browser, fleet.address, token=ADMIN, width=375, height=740, scheme="dark") as visit:
+        for screen, title in (("secrets", "Secrets"), ("audit", "Audit")):
+            page = visit.open(f"#/{screen}")
+            expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+            page.wait_for_load_state("networkidle")
+            assert (visit.violations(), visit.is_too_wide()) == ([], False), screen
+
+
+@pytest.mark.parametrize("width", [375, 1280])
+def test_old_figures_say_since_when(browser: Browser, fleet: Fleet, width: int) -> None:
+    """While the server cannot read its database, it answers what it knows."""
+
+    def grow_old(route: Route) -> None:
+        answer = route.fetch()
+        found = answer.json()
+        for each in found.get("items", [found]):
+            each.update(stale=True, stale_since="2026-05-06T07:08:09Z")
+        route.fulfill(response=answer, json=found)
+
+    with visiting(browser, fleet.address, token=OPERATOR, width=width, height=740) as visit:
+        visit.page.route(re.compile(r"/api/v1/pipelines(\?.*)?$|/pipelines/default/orders$"), grow_old)
+        page = visit.open()
+        expect(page.get_by_text("Old since")).to_contain_text("the server cannot read its database")
+        assert (visit.violations(), visit.is_too_wide()) == ([], False)
+        visit.open("#/pipelines/default/orders")
+        expect(page.get_by_text("old since")).to_contain_text("the server cannot read its database")
         assert (visit.violations(), visit.is_too_wide()) == ([], False)
 
 

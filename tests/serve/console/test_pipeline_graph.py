@@ -110,7 +110,7 @@ def test_a_hundred_nodes_do_not_overlap_and_stay_inside_the_page(browser, spark)
         assert not visit.is_too_wide()
         nodes.last.click()
         expect(visit.page.get_by_role("complementary")).to_be_visible()
-        visit.page.set_viewport_size({"width": 360, "height": 740})
+        visit.page.set_viewport_size({"width": 375, "height": 740})
         expect(nodes).to_have_count(2 * HALF)
         assert not visit.is_too_wide()
 

@@ -9,7 +9,7 @@ from pydantic import AliasChoices, Field, SecretStr, model_validator
 from streamling.connectors.clickhouse.compression import level_problem
 from streamling.pipeline.config import values
 from streamling.pipeline.config.core import CoreConfig
-from streamling.pipeline.config.grants import AT_MOST, FREE, address, credential, credential_file
+from streamling.pipeline.config.grants import AT_MOST, AT_MOST_ROWS, FREE, address, credential, credential_file
 from streamling.pipeline.config.section import Section
 from streamling.pipeline.config.values import folded
 from streamling.pipeline.document.scalars import Duration
@@ -68,7 +68,7 @@ class ClickHouseSinkSettings(ClickHouseSettings):
         json_schema_extra=FREE,
         description="Compression level: 0 to 9 for gzip (default 6), 1 to 22 for zstd (3), 1 to 12 for lz4 (1).",
     )
-    batch_size: int = Field(default=100_000, ge=1, json_schema_extra=FREE, description="Rows per insert.")
+    batch_size: int = Field(default=100_000, ge=1, json_schema_extra=AT_MOST_ROWS, description="Rows per insert.")
     batch_flush_interval: Duration = Field(
         default=1.0, json_schema_extra=FREE, description="Maximum wait for a full batch."
     )

@@ -57,7 +57,7 @@ class OwnFiles:
         denied = [str(path) for path in named if path not in folders]
         data_only = tuple(os.path.realpath(folder) for folder in folders)
         denied_paths = tuple(sorted({os.path.realpath(path) for path in (*denied, *_SYSTEM)}))
-        return cls(denied_paths, data_only, hides_others=config.network.credential_hosts is not None)
+        return cls(denied_paths, data_only, hides_others=config.is_for_stranger)
 
     def check(self, path: str, real: str, stat: os.stat_result | None = None) -> None:
         """Raise if the file at ``path``, whose real path and status these are, is one of them."""

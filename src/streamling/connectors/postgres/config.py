@@ -11,6 +11,7 @@ from streamling.pipeline.config import values
 from streamling.pipeline.config.core import CoreConfig
 from streamling.pipeline.config.grants import (
     AT_MOST,
+    AT_MOST_ROWS,
     FREE,
     address,
     credential,
@@ -131,7 +132,7 @@ class PostgresSinkSettings(Section):
     batch_size: int = Field(
         default=100,
         ge=1,
-        json_schema_extra={**FREE, **unset_means("as many as arrive together")},
+        json_schema_extra={**AT_MOST_ROWS, **unset_means("as many as arrive together")},
         description="Rows per write.",
     )
     statement_timeout_secs: float = Field(default=60, ge=0, description="Statement timeout; 0 means no limit.")

@@ -98,6 +98,8 @@ def _per_pipeline(setting: Setting) -> str:
             return ""
         case "at most":
             return "lower"
+        case "at least":
+            return "with a minimum"
         case _:
             return setting.extra("part") or "yes"
 

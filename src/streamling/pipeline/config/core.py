@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from pydantic import Field, PrivateAttr, SecretStr, model_validator
 
 from streamling.pipeline.config import values
-from streamling.pipeline.config.grants import AT_MOST, FREE
+from streamling.pipeline.config.grants import AT_LEAST, AT_MOST, FREE
 from streamling.pipeline.config.identity import LEGACY_APPLICATION_ID
 from streamling.pipeline.config.section import Section, no_effect, unset_means
 
@@ -167,7 +167,7 @@ class CoreConfig(Section):
         default=None, ge=1, json_schema_extra=FREE, description="Stop after this many rows."
     )
     checkpoint_interval_sec: float = Field(
-        default=5, gt=0, json_schema_extra=FREE, description="Time between two checkpoints."
+        default=5, gt=0, json_schema_extra=AT_LEAST, description="Time between two checkpoints."
     )
     checkpoint_timeout_sec: float = Field(
         default=300, gt=0, json_schema_extra=AT_MOST, description="The pipeline stops if a checkpoint takes longer."
@@ -247,6 +247,7 @@ class CoreConfig(Section):
     test_settings: TestSettings = Field(default=TestSettings())
 
     _config_file: Path | None = PrivateAttr(default=None)
+    _is_for_stranger: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
         self._config_file = (context or {}).get("config_file")
@@ -255,6 +256,17 @@ class CoreConfig(Section):
     def config_file(self) -> Path | None:
         """The file that the configuration was read from, if there is one."""
         return self._config_file
+
+    @property
+    def is_for_stranger(self) -> bool:
+        """Whether the author of the pipeline may not see the machine: the definition comes from the API of a server."""
+        return self._is_for_stranger
+
+    def for_stranger(self) -> Self:
+        """Return the same for a pipeline from the API of a server."""
+        copy = self.model_copy()
+        copy._is_for_stranger = True
+        return copy
 
     def part(self, kind: type[PartT]) -> PartT:
         """Return the configuration as declared by ``kind``, which has the settings of one connector."""

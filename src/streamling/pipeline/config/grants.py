@@ -14,6 +14,10 @@ from pydantic.config import JsonDict
 FREE: Final[JsonDict] = {"pipeline": "any"}
 #: a pipeline may lower the server's value
 AT_MOST: Final[JsonDict] = {"pipeline": "at most"}
+#: the same, with the limit of rows in one batch
+AT_MOST_ROWS: Final[JsonDict] = {**AT_MOST, "limit": "record_batch_size"}
+#: a pipeline sets any value that is not below the limit of the server
+AT_LEAST: Final[JsonDict] = {"pipeline": "at least"}
 
 
 def address(connection: str) -> JsonDict:

@@ -23,16 +23,27 @@ from streamling.pipeline.config.origin import Reading, SettingValue
 from streamling.pipeline.config.schema import ANY_NAME, Setting
 from streamling.pipeline.config.section import Section
 from streamling.pipeline.document.loader import Document
+from streamling.pipeline.document.location import Location
 
 log = logging.getLogger("streamling.config")
 
 Path = tuple[str, ...]
 
 _EMPTY = SecretStr("")
+#: by rule of `grants.py`: which values are allowed, and which are not
+_SIZES: Mapping[str, tuple[str, str]] = {"at most": ("smaller", "larger"), "at least": ("larger", "smaller")}
 
 _HOST = r"([\w.-]+|\[[0-9a-f:.]+\])(?::\d+)?"
 _URL = re.compile(rf"https?://{_HOST}(?:/[\w.~/-]*)?", re.ASCII | re.IGNORECASE)
 _BROKER = re.compile(_HOST, re.ASCII | re.IGNORECASE)
+
+
+class RefusedSettings(InvalidPipeline):
+    """A pipeline sets what only the configuration of the server may set."""
+
+    def __init__(self, problems: list[Problem], names: tuple[str, ...]) -> None:
+        super().__init__(problems)
+        self.names = names
 
 
 def config_of_pipeline(
@@ -46,18 +57,20 @@ def config_of_pipeline(
 ) -> AppConfig:
     """Return the configuration of a pipeline with the settings of ``document``; ``defaults`` are those of its size.
 
-    A setting that a pipeline may only lower is compared with ``limits``, otherwise with the value of ``server``.
+    A setting that has a limit is compared with ``limits``, otherwise with the value of ``server``.
     ``may_receive_credentials`` says whether a connection to this host keeps the credentials of the server. Raises
-    `InvalidPipeline` with every problem found.
+    `InvalidPipeline` with every problem found, as `RefusedSettings` if settings of the server are among them.
     """
     own = read_document(document, AppConfig)
-    own.problems += _refused(own)
+    if refused := _refused(own):
+        problems = [_refusal(path, location) for path, location in refused.items()]
+        raise RefusedSettings([*own.problems, *problems], tuple(map(".".join, refused)))
     if own.problems:
         raise InvalidPipeline(own.problems)
     preset: dict[Path, SettingValue] = {(name,): SettingValue(value, "") for name, value in defaults.items()}
     config = load(Reading({**preset, **own.values}))
-    if too_high := list(_too_high(own.values, config, server, limits)):
-        raise InvalidPipeline(too_high)
+    if beyond := list(_beyond_limits(own.values, config, server, limits)):
+        raise InvalidPipeline(beyond)
     return _without_credentials_of_server(config, server, own.values, may_receive_credentials)
 
 
@@ -68,36 +81,40 @@ def _declared(path: Path) -> Setting | None:
     return next((setting for setting in schema.settings(AppConfig) if setting.matches(path)), None)
 
 
-def _refused(own: Reading) -> Iterator[Problem]:
+def _refused(own: Reading) -> dict[Path, Location]:
     free = [setting for setting in schema.settings(AppConfig) if setting.extra("pipeline") is not None]
     values = {
         path: value.location for path, value in own.values.items() if not any(each.matches(path) for each in free)
     }
     # also without a value: a name that was accepted would seem to have an effect
     empty = {path: at for path, at in own.empty.items() if not any(each.is_below(path) for each in free)}
-    for path, location in (values | empty).items():
-        yield Problem(
-            f"the setting '{'.'.join(path)}' cannot be set for one pipeline",
-            location.file,
-            location.line,
-            location.column,
-            "set it in the configuration of the server",
-        )
+    return values | empty
 
 
-def _too_high(
+def _refusal(path: Path, location: Location) -> Problem:
+    return Problem(
+        f"the setting '{'.'.join(path)}' cannot be set for one pipeline",
+        location.file,
+        location.line,
+        location.column,
+        "set it in the configuration of the server",
+    )
+
+
+def _beyond_limits(
     own: Mapping[Path, SettingValue], config: AppConfig, server: AppConfig, limits: Mapping[str, Any]
 ) -> Iterator[Problem]:
     for path, value in own.items():
         setting = _declared(path)
-        if setting is None or setting.extra("pipeline") != "at most":
+        if setting is None or (rule := setting.extra("pipeline")) not in _SIZES:
             continue
-        wanted, limit = _value(config, path), limits.get(setting.name, _value(server, path))
-        if wanted > limit:
+        wanted, limit = _value(config, path), limits.get(setting.extra("limit") or setting.name, _value(server, path))
+        if (wanted > limit) if rule == "at most" else (wanted < limit):
+            smaller, larger = _SIZES[rule]
             yield value.problem(
                 path,
-                f"is {wanted:g}, but the server allows at most {limit:g}",
-                "use a smaller value, or ask for a larger one in the configuration of the server",
+                f"is {wanted:.15g}, but the server allows {rule} {limit:.15g}",
+                f"use a {smaller} value, or ask for a {larger} one in the configuration of the server",
             )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from streamling.pipeline.config import values
 from streamling.pipeline.config.core import CoreConfig
-from streamling.pipeline.config.grants import AT_MOST, FREE
+from streamling.pipeline.config.grants import AT_MOST, AT_MOST_ROWS
 from streamling.pipeline.config.section import Section, unset_means
 
 
@@ -32,7 +32,7 @@ class ScriptSettings(Section):
         description="Default of `parallelism` in script nodes.",
     )
     batch_size: int = Field(
-        default=0, ge=0, json_schema_extra=FREE, description="Default of `batch_size` in script nodes."
+        default=0, ge=0, json_schema_extra=AT_MOST_ROWS, description="Default of `batch_size` in script nodes."
     )
 
 

@@ -1,7 +1,7 @@
 import { useAccess } from "../access.js";
 import { useActions } from "../actions.js";
 import { AsOf } from "../as_of.js";
-import { count, rate } from "../format.js";
+import { count, dateAndTime, rate } from "../format.js";
 import { useVisible } from "../hooks.js";
 import { Empty, ErrorBox, html, Icon, useEffect, useRef, useState } from "../ui.js";
 import { countByGroup, GROUPS, select } from "./selection.js";
@@ -49,11 +49,13 @@ export function FleetScreen() {
   const shown = select(all, filter);
   const namespaces = [...new Set(all.map((pipeline) => pipeline.namespace))].sort();
   const total = all.reduce((sum, pipeline) => sum + (pipeline.costs?.rows_per_second ?? 0), 0);
+  const staleSince = all.find((pipeline) => pipeline.stale_since)?.stale_since;
   const isLoaded = fleet.isComplete || all.length > 0;
   return html`<div class="fleet">
     <div class="title-row"><h1>Pipelines</h1>
       <p class="muted" aria-live="off">${isLoaded ? `${count(all.length)} in total, ${rate(total)} rows delivered` : "Loading …"}</p>
       ${fleet.error && html`<${AsOf} at=${fleet.read} />`}
+      ${staleSince && html`<p class="as-of">Old since ${dateAndTime(staleSince)}: the server cannot read its database</p>`}
       ${mayChange && html`<a class="button primary" href="#/new">New pipeline</a>`}</div>
     ${fleet.error && html`<${ErrorBox} error=${fleet.error} title="The list cannot be updated" />`}
     <${Filters} filter=${filter} change=${change} counts=${countByGroup(all)} namespaces=${namespaces} />

@@ -122,10 +122,12 @@ export function Canvas({ drawing, nodes, onSelect, children }) {
   const wanted = text.trim().toLowerCase();
   const found = wanted ? nodes.map((node) => node.name).filter((name) => name.toLowerCase().includes(wanted)) : [];
   const measure = () => {
+    if (!holder.current) return; // the page was left before the effect ran
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = holder.current;
     setView({ left: scrollLeft, top: scrollTop, width: clientWidth, height: clientHeight });
   };
   const center = (left, top) => {
+    if (!holder.current) return;
     const { clientWidth, clientHeight } = holder.current;
     holder.current.scrollTo(left * zoom - clientWidth / 2, top * zoom - clientHeight / 2);
   };

@@ -81,6 +81,7 @@ function Title({ pipeline, isFleet, act, status, onPreview }) {
         ${pipeline.generation > 0 && html`<span class="tag">generation ${pipeline.generation}</span><span class="tag">size ${pipeline.size}</span>`}
         ${pipeline.restarts > 0 && html`<span class="tag warn">${pipeline.restarts} ${pipeline.restarts === 1 ? "restart" : "restarts"} since ${dateAndTime(pipeline.restarts_since)}</span>`}
         ${pipeline.next_attempt_at && html`<${NextAttempt} at=${pipeline.next_attempt_at} />`}
+        ${pipeline.stale_since && html`<span class="tag warn">old since ${dateAndTime(pipeline.stale_since)}: the server cannot read its database</span>`}
         ${stale && html`<span class="tag">${stale}</span>`}</p></div>
     <${Actions} pipeline=${pipeline} isFleet=${isFleet} act=${act} onPreview=${onPreview} />
   </div>`;
