@@ -34,7 +34,7 @@ class SizeLimits:
 
     def limits(self, server: AppConfig) -> dict[str, int]:
         """Return the largest values that a pipeline of this size may set: those of the size or of the server, otherwise
-        the engine's defaults, which are not those of the settings."""
+        the defaults: that of `record_batch_size` is the engine's, not that of the setting."""
         defaults = {"record_batch_size": _ROWS, "internal_buffer_size": _QUEUE}
         return {name: self.settings().get(name) or server.explicit_value(name) or defaults[name] for name in defaults}
 
