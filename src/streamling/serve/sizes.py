@@ -42,7 +42,7 @@ class SizeLimits:
 
     def limits(self, server: AppConfig) -> dict[str, float]:
         """Return the limits of the settings of a pipeline of this size: those of the size or of the server, otherwise
-        the engine's defaults, which are not those of the settings."""
+        the defaults: that of `record_batch_size` is the engine's, not that of the setting."""
         defaults = {"record_batch_size": _ROWS, "internal_buffer_size": _QUEUE}
         found = {name: self.settings().get(name) or server.explicit_value(name) or defaults[name] for name in defaults}
         return {**found, "checkpoint_interval_sec": min(_SHORTEST_INTERVAL, server.checkpoint_interval_sec)}
