@@ -49,7 +49,12 @@ class Pipeline:
         """The size is also in the definition: a change is applied as a whole or not at all."""
         definition = f"""
 sources:
-  numbers: {{type: kafka, topic: {self._topic}, data_format: json, schema: {{id: int64, value: int64}}, primary_key: id}}
+  numbers:
+    type: kafka
+    topic: {self._topic}
+    data_format: json
+    primary_key: id
+    schema: {{id: int64, value: int64}}
 transforms:
   doubled: {{type: sql, primary_key: id, sql: "SELECT id, value * 2 AS value FROM numbers WHERE {self._condition}"}}
 sinks:
