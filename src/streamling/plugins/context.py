@@ -135,6 +135,9 @@ class NodeContext(Generic[OptionsT]):
     #: whether nothing outside of this process may be changed: the run is a preview
     read_only: bool = False
 
+    #: whether somebody else makes sure that the pipeline runs once, such as the server whose catalogue it is in
+    runs_once: bool = False
+
     #: adds the engine's measures (event times, row kinds) to the DataFrame of a source. A streamed source that drops
     #: rows itself, such as those that do not match its `filter`, calls it before; the engine measures all other rows
     measure_rows: Callable[[DataFrame], DataFrame] = unchanged

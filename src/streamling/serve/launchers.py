@@ -110,7 +110,7 @@ class Launchers:
             shared=self.shared,
         )
         counted, pool = is_reported(launcher.config, None), {POOL: str(record.key)}
-        launcher = replace(launcher, count_in_spark=counted, spark_settings=pool)
+        launcher = replace(launcher, count_in_spark=counted, runs_once=True, spark_settings=pool)
         return launcher if preview is None else launcher.for_preview(preview.rows)
 
     def parse(self, record: PipelineRecord, preview: Preview | None = None) -> ParsedPipeline:

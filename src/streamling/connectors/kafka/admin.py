@@ -176,6 +176,23 @@ class KafkaAdmin:
             topic, lambda: self._result_of(self._admin.alterConsumerGroupOffsets(group, committed).all())
         )
 
+    def commit_later(
+        self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = ""
+    ) -> Callable[[], StreamlingError | None]:
+        """Do the same without waiting. Returns what raises nothing, and returns the error if there is one by then."""
+        committed = java_offsets(self._jvm, topic, offsets, metadata)
+        future = self._admin.alterConsumerGroupOffsets(group, committed).all()
+
+        def error() -> StreamlingError | None:
+            try:
+                if future.isDone():
+                    self.translate_errors(topic, lambda: self._result_of(future))
+            except StreamlingError as failure:
+                return failure
+            return None
+
+        return error
+
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
         """Return the offsets that a consumer group has committed for ``topic``; empty if the group does not exist."""
 

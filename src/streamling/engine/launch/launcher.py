@@ -59,6 +59,8 @@ class Launcher:
     is_preview: bool = False
     #: whether rows that never leave Spark are counted, too
     count_in_spark: bool = False
+    #: whether somebody else makes sure that a pipeline runs once
+    runs_once: bool = False
     #: of the Spark sessions of its runs
     spark_settings: Mapping[str, str] = field(default_factory=dict)
     #: what runs and states of this application share, with others if they have the same object
@@ -186,6 +188,7 @@ class Launcher:
             spark_settings=self.spark_settings,
             shared=self.shared,
             read_only=self.is_preview,
+            runs_once=self.runs_once,
         )
 
     @contextmanager

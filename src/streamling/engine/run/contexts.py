@@ -46,6 +46,7 @@ class Contexts:
     restart_stream: Callable[[str, float], bool]
     checkpoint: Callable[[float], bool]
     read_only: bool
+    runs_once: bool
     #: columns that each node has reported as dropped
     dropped_columns: dict[str, dict[str, object]] = field(default_factory=dict)
     _state_views: list[NodeStateView] = field(default_factory=list)
@@ -74,6 +75,7 @@ class Contexts:
             request_stop=self.request_stop,
             rejected_rows=RejectedRows(node.name, node.primary_key) if node.dead_letters is not None else None,
             read_only=self.read_only,
+            runs_once=self.runs_once,
             measure_rows=self.measures[node.name].in_source if node.name in self.measures else unchanged,
             dropped_columns=self.dropped_columns.setdefault(node.name, {}),
             report_retry=lambda error: self.retrying.report(node.name, error),

@@ -73,11 +73,12 @@ class PipelineRun:
         spark_settings: Mapping[str, str] | None = None,
         shared: SharedResources | None = None,
         read_only: bool = False,
+        runs_once: bool = False,
     ) -> None:
         """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
         metrics are exported. ``spark_settings`` are those of the run's own Spark session; ``shared`` may contain
         resources for the operators. With ``read_only``, nothing outside of this process is changed: sources commit
-        nothing, and tables are only read."""
+        nothing, and tables are only read. With ``runs_once``, somebody else makes sure that there is no other run."""
         self.pipeline = pipeline = pipeline.with_config_defaults(config)
         self._config = config
         self._registry = registry
@@ -118,6 +119,7 @@ class PipelineRun:
             restart_stream=lambda flow, timeout: self.graph.flows[flow].restart(timeout),
             checkpoint=self.checkpoint,
             read_only=read_only,
+            runs_once=runs_once,
         )
         self._sides |= sources.make_side_outputs(pipeline, registry, self.context)
         self._sources = sources.make_sources(pipeline, registry, self.context)

@@ -66,7 +66,8 @@ class GroupAssignment:
 
     With shared state the consumer group divides the partitions, and the owner of a partition continues from the
     position in the state. Otherwise this instance reads all of them, and the group only serves to detect a second
-    instance.
+    instance. If it is known that there is none, as on a server, this instance does not join: a member costs a thread,
+    two connections and heartbeats.
     """
 
     def __init__(
@@ -89,8 +90,11 @@ class GroupAssignment:
         self.is_assigned = not self.shares
         self._logged_assignment: frozenset[int] | None = None
         self._committed: dict[int, int] = {}
-        #: offsets that could not be committed before we are a member
+        #: offsets that could not be committed before we are a member, or without being one
         self._uncommitted: dict[int, int] = {}
+        #: returns the error of the last commit of an instance that is no member
+        self._last_commit: Callable[[], StreamlingError | None] = lambda: None
+        self._has_warned = False
         instance = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
 
         def connect(partitions: RebalanceListener) -> GroupConsumer:
@@ -106,13 +110,17 @@ class GroupAssignment:
                 is_alone=not self.shares,
             )
 
-        stream = StreamControl(context.restart_stream, context.checkpoint)
-        self._lone = LoneMembers.shared(context.shared, spark)
-        self._membership = Membership(connect, admin, group, instance, stream, context.log, self._lone)
-        self._membership.start()
+        self._membership: Membership | None = None
+        if self.shares or not context.runs_once:
+            stream = StreamControl(context.restart_stream, context.checkpoint)
+            self._lone = LoneMembers.shared(context.shared, spark)
+            self._membership = Membership(connect, admin, group, instance, stream, context.log, self._lone)
+            self._membership.start()
 
     def position(self, position: Position) -> Position | None:
         """Return ``position`` for the partitions that are assigned to us now. None: nothing to read."""
+        if self._membership is None:
+            return position
         self._membership.check()
         if not self.shares:
             return position
@@ -141,7 +149,8 @@ class GroupAssignment:
     def assigned(self) -> frozenset[int] | None:
         """The partitions that the group has assigned to us, of those that the stream reads; None while it changes
         them, and if this instance reads alone."""
-        return frozenset(self._read) if self.is_assigned and self._membership.assignment() is not None else None
+        is_settled = self._membership is not None and self._membership.assignment() is not None
+        return frozenset(self._read) if self.is_assigned and is_settled else None
 
     def record_stored(self, position: Position) -> None:
         """Commit ``position``, which has been stored, to the group. Partitions that another instance has claimed
@@ -154,8 +163,9 @@ class GroupAssignment:
 
     def close(self) -> None:
         """Leave the group."""
-        self._membership.close()
-        self._context.shared.release(self._lone)
+        if self._membership is not None:
+            self._membership.close()
+            self._context.shared.release(self._lone)
         if self._uncommitted:
             self._admin.commit(self.name, self._offsets.topic, self._uncommitted, self._offsets.metadata())
 
@@ -176,6 +186,9 @@ class GroupAssignment:
         if not moved:
             return
         self._committed |= moved
+        if self._membership is None:
+            self._commit_later(moved)
+            return
         if not self._membership.commit(moved):
             try:
                 self._admin.commit(self.name, self._offsets.topic, moved, self._offsets.metadata())
@@ -185,6 +198,16 @@ class GroupAssignment:
                 self._uncommitted |= moved
                 return
         self._uncommitted = {}
+
+    def _commit_later(self, offsets: Mapping[int, int]) -> None:
+        """Commit ``offsets`` without being a member, and without waiting; all of them once more at the end."""
+        error = self._last_commit()
+        if error is not None and not self._has_warned:
+            self._has_warned = True
+            self._context.log.warning("cannot commit offsets to the group '%s': %s", self.name, error)
+        self._uncommitted |= offsets
+        metadata = self._offsets.metadata()
+        self._last_commit = self._admin.commit_later(self.name, self._offsets.topic, self._uncommitted, metadata)
 
     def _log_assignment(self, assignment: frozenset[int]) -> None:
         if assignment == self._logged_assignment:
