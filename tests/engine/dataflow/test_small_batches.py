@@ -101,7 +101,7 @@ RESULTS = 200
 @pytest.mark.parametrize("kind", SMALL_BATCHES)
 def test_memory_is_bounded_whatever_makes_small_batches(bench, spark, monkeypatch, kind):
     # otherwise so few results would reach SQL that it would not matter whether they are released
-    monkeypatch.setattr("streamling.engine.dataflow.work._JOINED_ROWS", 1)
+    monkeypatch.setattr("streamling.engine.dataflow.work.JOINED_ROWS", 1)
     has_dead_letters = kind == "dead letters"
     rows = 2 * RESULTS if has_dead_letters else RESULTS
     rejected = "  rejected: {type: ledger}" if has_dead_letters else ""

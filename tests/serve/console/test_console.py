@@ -570,8 +570,8 @@ def test_an_admin_stores_and_deletes_secrets_and_finds_that_in_the_audit(browser
 
         page.get_by_role("link", name="Audit").click()
         newest = page.get_by_role("row").nth(1)
+        page.get_by_label("Search entries").fill("webhook")  # the server may add entries of its own
         expect(newest).to_contain_text("delete secret")
-        page.get_by_label("Search entries").fill("webhook")
         expect(page.get_by_role("row")).to_have_count(3)  # with the header
         page.get_by_label("Action").select_option("set secret")
         expect(page.get_by_role("row")).to_have_count(2)

@@ -94,7 +94,7 @@ class SinkWork:
 
 
 #: Results of a transform wait for others until they are this many rows, or the first one is this many seconds old.
-_JOINED_ROWS, _JOINED_SECONDS = 10_000, 0.2
+JOINED_ROWS, JOINED_SECONDS = 10_000, 0.2
 
 
 class TransformWork:
@@ -125,7 +125,7 @@ class TransformWork:
         self._segment = segment
         self._ports = segment.ports()
         joins = any(consumer.wants_frame for consumer in segment.root.consumers)
-        self._joined = Rebatcher(None, _JOINED_SECONDS if joins else None)
+        self._joined = Rebatcher(None, JOINED_SECONDS if joins else None)
         #: when work on the first of the joined results began
         self._joined_since = 0.0
         self._meter = meter
@@ -187,7 +187,7 @@ class TransformWork:
                 self._meter.activity.count_batch(0)
                 continue
             self._pass_on(self._joined.add(rows, self._joined_since))
-            if self._joined.waiting_rows >= _JOINED_ROWS or self._joined.due(time.monotonic()) == 0.0:
+            if self._joined.waiting_rows >= JOINED_ROWS or self._joined.due(time.monotonic()) == 0.0:
                 self._emit_joined()
 
     def _emit_joined(self) -> None:

@@ -22,6 +22,7 @@ export function useAccess() {
   const [access, setAccess] = useState(known);
   useEffect(() => {
     listeners.add(setAccess);
+    setAccess(known); // it may have become known since this component was drawn
     return () => listeners.delete(setAccess);
   }, []);
   return access;
