@@ -32,7 +32,8 @@ _COUNTRIES = ("BR", "DE", "ES", "FR", "IN", "JP", "NG", "US")
 
 def prepare(cache_dir: Path, rows: int) -> Path:
     """Return the folder with ``rows`` rows under ``csv/`` and ``parquet/``, written if it does not exist."""
-    folder = cache_dir / "bench" / f"orders-{rows}"
+    # beside the cache folder: a file source does not read files of Streamling
+    folder = cache_dir.parent / f"{cache_dir.name}-bench" / f"orders-{rows}"
     if not folder.exists():
         unfinished = folder.with_name(f"{folder.name}.new")
         shutil.rmtree(unfinished, ignore_errors=True)
