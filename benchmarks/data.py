@@ -33,7 +33,7 @@ _COUNTRIES = ("BR", "DE", "ES", "FR", "IN", "JP", "NG", "US")
 def prepare(cache_dir: Path, rows: int) -> Path:
     """Return the folder with ``rows`` rows under ``csv/`` and ``parquet/``, written if it does not exist."""
     # beside the cache folder: a file source does not read files of Streamling
-    folder = cache_dir.parent / f"{cache_dir.name}-bench" / f"orders-{rows}"
+    folder = cache_dir.parent / f"bench-{cache_dir.name}" / f"orders-{rows}"
     if not folder.exists():
         unfinished = folder.with_name(f"{folder.name}.new")
         shutil.rmtree(unfinished, ignore_errors=True)
