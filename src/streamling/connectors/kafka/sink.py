@@ -95,7 +95,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         self._writer = MessageWriter(self._topic, self.producer_settings())
         self._sender = MessageSender(
             self._topic,
-            self.producer_settings(),
+            # a small batch does not wait for others: its messages have waited at the source
+            {**self.producer_settings(), "linger.ms": "0"},
             deduplicate=context.options.deduplicate,
             is_text=context.options.data_format == "json",
         )
