@@ -75,10 +75,9 @@ class PipelineRun:
         read_only: bool = False,
         runs_once: bool = False,
     ) -> None:
-        """With ``count_in_spark``, rows that never leave Spark are counted, too. This costs time, so use it only if the
-        metrics are exported. ``spark_settings`` are those of the run's own Spark session; ``shared`` may contain
-        resources for the operators. With ``read_only``, nothing outside of this process is changed: sources commit
-        nothing, and tables are only read. With ``runs_once``, somebody else makes sure that there is no other run."""
+        """With ``count_in_spark``, rows that never leave Spark are counted, too, which costs time. ``spark_settings``
+        are those of the run's own Spark session; ``shared`` may contain resources for the operators. With
+        ``read_only``, nothing outside of this process is changed. With ``runs_once``, there is no other run."""
         self.pipeline = pipeline = pipeline.with_config_defaults(config)
         self._config = config
         self._registry = registry
