@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.arrivals import KafkaArrivals
 from benchmarks.figures import Figure, Goal, Unit
-from benchmarks.load import PERCENTILES, Load, percentiles
+from benchmarks.load import PERCENTILES, Load, percentiles, pipeline_text
 from benchmarks.served import Served, served
 from benchmarks.sizes import Sizes
 from benchmarks.usage import family, usage
@@ -20,21 +20,6 @@ from streamling.dev.services.extra import require
 _RATE = 200
 #: % of a core, and milliseconds for 95 % of the rows, by the number of pipelines
 _GOALS = {100: (60.0, 100.0), 1_000: (120.0, 250.0)}
-
-_PIPELINE = """
-sources:
-  messages:
-    type: kafka
-    topic: {topic}
-    data_format: json
-    primary_key: id
-    schema: {{id: int64, sent: float64, name: string}}
-transforms:
-  shaped: {{type: sql, primary_key: id, sql: '{sql}'}}
-sinks:
-  out: {{from: shaped, type: kafka, topic: {out}, data_format: json}}
-"""
-
 
 _SQL = "SELECT id, sent, upper(name) AS name FROM messages WHERE id % {of} = {number}"
 
@@ -86,9 +71,8 @@ class Shared(Scenario):
             load, of = Load(bench.services.brokers, topic, arrivals), max(100, count)
             passes = lambda id: id % of < count  # noqa: E731
             for number in range(count):
-                sql = _SQL.format(of=of, number=number)
-                definition = _PIPELINE.format(topic=topic, sql=sql, out=arrivals.name)
-                server.create(f"filter-{number}", definition, "xs")
+                transform = f"{{type: sql, primary_key: id, sql: '{_SQL.format(of=of, number=number)}'}}"
+                server.create(f"filter-{number}", pipeline_text(topic, arrivals, transform), "xs")
             server.wait_until_ready()
             load.run(_RATE, bench.sizes.shared_warm_up, passes)
             return self._cost(server, load, passes)

@@ -1,7 +1,6 @@
 package streamling.kafka;
 
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
@@ -125,8 +124,7 @@ public final class MessagePlan {
   }
 
   private List<InternalRow> decode(List<ConsumerRecord<byte[], byte[]>> messages) {
-    List<InternalRow> rows = new ArrayList<>(messages.size());
-    rows.addAll(decoding.rows(stage -> messages.forEach(message -> stage.take(toRow.apply(message)))));
+    List<InternalRow> rows = decoding.rows(stage -> messages.forEach(message -> stage.take(toRow.apply(message))));
     if (rows.size() != messages.size()) {
       throw new IllegalStateException("decoding has changed the number of rows");
     }
