@@ -18,6 +18,7 @@ from streamling.connectors.kafka.source_options import KafkaSourceOptions
 from streamling.pipeline.options import SinkOptions, SourceOptions
 from streamling.plugins import Sink, Source, SparkRead, Stream, StreamBatch, StreamedSource, plugin
 from streamling.plugins.sources import END, End, Position, SourceBatch, Wait
+from streamling.plugins.streams import SmallBatches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,7 +60,7 @@ class _RateStream(Stream):
         self._source = source
         self._batches = 0
 
-    def next(self, timeout: float) -> StreamBatch:
+    def next(self) -> StreamBatch:
         if self._batches:
             self._source.delivered(self._batches)
         rows = self._source.options.rows
@@ -136,12 +137,16 @@ class _ChangesStream(Stream):
         self.position = stream.position
         self._has_moved = True
 
-    def next(self, timeout: float) -> StreamBatch | None:
+    def start(self, small: SmallBatches, on_ready: Callable[[], None]) -> None:
+        """They are Spark jobs."""
+        self._stream.on_ready = on_ready
+
+    def next(self) -> StreamBatch | Wait | None:
         if self._has_moved:
             self._source.delivered(self.position)
-        batch = self._stream.next(timeout)
-        self._has_moved = batch is not None
-        if batch is not None:
+        batch = self._stream.next()
+        self._has_moved = isinstance(batch, StreamBatch)
+        if isinstance(batch, StreamBatch):
             self.position = batch.position
         return batch
 
@@ -197,8 +202,8 @@ class _LineStream(Stream):
         self._connection = socket.create_connection(("127.0.0.1", source.options.port))
         self._waker, self._woken = socket.socketpair()
 
-    def next(self, timeout: float) -> StreamBatch | None:
-        ready, _, _ = select.select([self._connection, self._woken], [], [], timeout)
+    def next(self) -> StreamBatch | None:
+        ready, _, _ = select.select([self._connection, self._woken], [], [])
         if self._woken in ready:
             self._woken.recv(4096)
         if self._connection not in ready:

@@ -79,12 +79,16 @@ class TickStream(Stream):
         self._at = position.get(source.context.name, 0)
         self._rows = rows
         self._pause = pause
+        self._next_at = 0.0
         self._woken = threading.Event()
 
-    def next(self, timeout: float) -> StreamBatch | None:
-        if self._woken.wait(min(timeout, self._pause)):
+    def next(self) -> StreamBatch | Wait | None:
+        if self._woken.is_set():
             self._woken.clear()
             return None
+        if (left := self._next_at - time.monotonic()) > 0:
+            return Wait(left)
+        self._next_at = time.monotonic() + self._pause
         first, last = self._at, self._at + self._rows
         self._at = last
         rows = SparkRead(lambda spark: self._source.frame(spark, first, last))
@@ -92,6 +96,7 @@ class TickStream(Stream):
 
     def wake(self) -> None:
         self._woken.set()
+        self.on_ready()
 
     def close(self) -> None:
         pass

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from streamling.observe.activity import Activity, Edge, blocked_by_queue, evaluating, passing, work_in_spark
@@ -23,13 +26,20 @@ def activity(store: MetricStore, clock: ManualClock, node: str = "a", **settings
     return Activity(store.of(node), now=clock, **settings)
 
 
+@contextmanager
+def working(node: Activity) -> Iterator[None]:
+    worker = node.worker()
+    with worker.alive(), worker.step():
+        yield
+
+
 def waited(store: MetricStore, state: str, downstream: str = "", node: str = "a") -> float | Distribution | None:
     return store.value("node_wait", node, state=state, downstream_id=downstream, **NATIVE)
 
 
 def test_what_is_not_waiting_is_work(store, clock):
     node = activity(store, clock)
-    with node.thread():
+    with working(node):
         clock.advance(3)
         with node.waiting("starved"):
             clock.advance(2)
@@ -41,7 +51,7 @@ def test_what_is_not_waiting_is_work(store, clock):
 
 def test_a_wait_that_has_not_ended_is_included_and_counted_once(store, clock):
     node = activity(store, clock)
-    with node.thread(), node.waiting("blocked", "out"):
+    with working(node), node.waiting("blocked", "out"):
         clock.advance(2)
         assert node.spent().blocked == {"out": 2}
         assert waited(store, "blocked", "out") == 2000
@@ -75,7 +85,7 @@ def test_waits_have_histograms_and_long_ones_are_events(store, clock):
 
 def test_a_full_queue_blocks_every_node_on_the_path(store, clock):
     source, sql = activity(store, clock, "source"), activity(store, clock, "sql")
-    with source.thread(), passing(Edge(source, "sql")), passing(Edge(sql, "out")), blocked_by_queue():
+    with working(source), passing(Edge(source, "sql")), passing(Edge(sql, "out")), blocked_by_queue():
         clock.advance(4)
     assert source.spent().blocked == {"sql": 4}
     assert sql.spent().blocked == {"out": 4}
@@ -83,7 +93,7 @@ def test_a_full_queue_blocks_every_node_on_the_path(store, clock):
 
 def test_work_of_spark_is_not_work_of_the_thread_that_waits_for_it(store, clock):
     source, sql = activity(store, clock, "source"), activity(store, clock, "sql")
-    with source.thread():
+    with working(source):
         clock.advance(5)
         work_in_spark(sql, 4.0)
     assert source.spent().busy == 1
@@ -108,7 +118,8 @@ def test_nodes_of_plugins_are_marked(store, clock):
 
 def test_a_node_is_evaluating_until_the_end_of_a_block_and_after_one_that_has_failed(store, clock):
     node = activity(store, clock)
-    with node.thread():
+    worker = node.worker()
+    with worker.step():
         with evaluating():
             with evaluating():
                 assert node.is_evaluating
@@ -116,7 +127,7 @@ def test_a_node_is_evaluating_until_the_end_of_a_block_and_after_one_that_has_fa
         assert not node.is_evaluating
         with pytest.raises(OSError), evaluating():
             raise OSError("the JVM has ended")
-    assert node.is_evaluating  # also after the thread has ended
-    with node.thread(), evaluating():
+    assert node.is_evaluating  # also after its last step
+    with worker.step(), evaluating():
         pass
     assert not node.is_evaluating

@@ -13,7 +13,8 @@ import pytest
 from streamling.errors import StreamlingError
 from streamling.sql.catalog import SCALARS
 from streamling.sql.errors import translate_sql_error
-from streamling.sql.frames import SparkStatement
+from streamling.sql.frames import SparkStatement, prepare
+from streamling.sql.plan import Column
 from streamling.sql.statement import Statement
 
 pytestmark = pytest.mark.spark
@@ -205,3 +206,17 @@ def test_an_error_says_what_and_why(session, expression, message):
     assert isinstance(error, StreamlingError)
     assert message in str(error)
     assert "java" not in str(error)
+
+
+@pytest.mark.parametrize("value", ["2147483646.99999999999", "-2147483647.99999999999", "-0.99999999999", "7.5"])
+def test_a_decimal_that_becomes_an_integer_loses_its_fraction(spark: Any, value: str) -> None:
+    """As a double, the first two would be the next integer."""
+    table = pa.table({"d": pa.array([Decimal(value)], pa.decimal128(38, 11)), "i": pa.array([-1], pa.int32())})
+    context = oracle.SessionContext()
+    context.from_arrow(table, "t")
+    sql = "SELECT CAST(d AS INT) AS a, TRY_CAST(d AS INT) AS b, i & d AS c, TRY_CAST(d AS SMALLINT) AS e FROM t"
+    compiled = Statement(sql).compile({"t": [Column("d", table["d"].type), Column("i", pa.int32())]})
+    frame = spark.createDataFrame([(Decimal(value), -1)], "d decimal(38, 11), i int")
+    expected = context.sql(sql).to_pydict()
+    assert prepare(spark, compiled.plan).run({"t": frame}).toArrow().to_pydict() == expected
+    assert expected["a"] == [int(Decimal(value))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import pyarrow as pa
 from pydantic import Field
@@ -111,6 +111,7 @@ class MemorySource(Source[MemorySourceOptions]):
     state, because the rows of another process no longer exist."""
 
     Options = MemorySourceOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[MemorySourceOptions]) -> None:
         super().__init__(context)
@@ -179,6 +180,7 @@ class MemorySink(Sink[MemorySinkOptions]):
     """Rows are visible through `table` as soon as they are written."""
 
     Options = MemorySinkOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[MemorySinkOptions]) -> None:
         super().__init__(context)

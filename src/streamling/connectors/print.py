@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import nullcontext
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -36,6 +36,7 @@ class PrintSink(Sink[PrintSinkOptions]):
     """Writes to the standard output of the driver; a closed pipe (``| head``) ends the pipeline quietly."""
 
     Options = PrintSinkOptions
+    own_thread: ClassVar[bool] = False
     writes_to_stdout = True
 
     def __init__(self, context: NodeContext[PrintSinkOptions], output: BinaryIO | None = None) -> None:

@@ -1,7 +1,7 @@
 """What the nodes of a run spend their time on: work, waiting for rows, or waiting for a node downstream.
 
-A node that runs on threads of its own (a source, or a node in lanes) measures its waits; the rest of its time is work.
-The work of a node that Spark runs is measured instead, because it has no thread of its own.
+A node that is run by tasks of its own (a source, or a node in lanes) measures its waits; the rest of its time is work.
+The work of a node that Spark runs is measured instead, because it has no task of its own.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TimeSpent:
 
 @dataclass
 class Waiting:
-    """A wait of a thread."""
+    """A wait of a task."""
 
     state: WaitState
     downstream: str
@@ -65,7 +65,8 @@ class Activity:
         self._tags = {"execution_kind": kind}
         self._event_seconds = event_seconds
         self._lock = threading.Lock()
-        self._threads: dict[int, float] = {}
+        #: the workers that have begun and not ended → since when
+        self._alive: dict[Worker, float] = {}
         self._ended = 0.0
         self._waits: list[Waiting] = []
         self._seconds: dict[tuple[WaitState, str], float] = {}
@@ -74,30 +75,32 @@ class Activity:
         self._work = 0.0
         self._delegated = 0.0
         self._empty_batches = 0
-        #: threads for which Spark evaluates something, or did when they failed
-        self._evaluating: set[int] = set()
+        #: workers for which Spark evaluates something, or did when they failed
+        self._evaluating: set[Worker] = set()
         self._evaluates_elsewhere: Callable[[], bool] = lambda: False
         #: rows of the last batch, and how long it took
         self.last_rows, self.last_seconds = 0, 0.0
 
-    # ── threads ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── work ────────────────────────────────────────────────────────────────────────────────────────────────
 
-    @contextmanager
-    def thread(self) -> Iterator[None]:
-        """Let the current thread work for the node while the block runs."""
+    def worker(self) -> Worker:
+        """Return what measures a task of the node."""
+        return Worker(self)
+
+    def began(self, worker: Worker) -> None:
         with self._lock:
-            self._threads[threading.get_ident()] = self._now()
-        _here.owner = self
-        try:
-            yield
-        finally:
-            _here.owner = None
-            with self._lock:
-                self._ended += self._now() - self._threads.pop(threading.get_ident())
+            self._alive[worker] = self._now()
+
+    def ended(self, worker: Worker) -> None:
+        with self._lock:
+            self._ended += self._now() - self._alive.pop(worker)
+
+    def mark_evaluating(self, worker: Worker, is_evaluating: bool) -> None:
+        (self._evaluating.add if is_evaluating else self._evaluating.discard)(worker)
 
     @contextmanager
     def waiting(self, state: WaitState, downstream: str = NO_DOWNSTREAM) -> Iterator[Waiting]:
-        """Measure the wait of a thread of the node while the block runs."""
+        """Measure a wait of a task of the node while the block runs."""
         now = self._now()
         wait = Waiting(state, downstream, now, now)
         with self._lock:
@@ -113,7 +116,7 @@ class Activity:
 
     @property
     def is_evaluating(self) -> bool:
-        """Whether Spark evaluates something for the node, or did when its thread failed."""
+        """Whether Spark evaluates something for the node, or did when its task failed."""
         return bool(self._evaluating) or self._evaluates_elsewhere()
 
     def ask_when_evaluating(self, evaluates_elsewhere: Callable[[], bool]) -> None:
@@ -126,7 +129,7 @@ class Activity:
             self._work += seconds
 
     def delegate(self, seconds: float) -> None:
-        """Count as a wait the time in which a thread of the node waited while Spark worked for another node."""
+        """Count as a wait the time in which a task of the node waited while Spark worked for another node."""
         with self._lock:
             self._delegated += seconds
 
@@ -151,7 +154,7 @@ class Activity:
         with self._lock:
             for wait in self._waits:
                 self._add(wait, now)
-            alive = self._ended + sum(now - began for began in self._threads.values())
+            alive = self._ended + sum(now - began for began in self._alive.values())
             starved = self._seconds.get(("starved", NO_DOWNSTREAM), 0.0)
             blocked = {name: seconds for (state, name), seconds in self._seconds.items() if state == "blocked"}
             work, delegated = self._work, self._delegated
@@ -178,6 +181,31 @@ class Activity:
             self._metrics.count("node_backpressure_events", 1, self._tags)
 
 
+class Worker:
+    """A task that works for a node: a flow or a lane."""
+
+    def __init__(self, activity: Activity) -> None:
+        self.activity = activity
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """Count the time while the block runs. Its steps may run on several threads."""
+        self.activity.began(self)
+        try:
+            yield
+        finally:
+            self.activity.ended(self)
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Let the current thread work for the node while the block runs."""
+        _here.worker = self
+        try:
+            yield
+        finally:
+            _here.worker = None
+
+
 @dataclass(frozen=True)
 class Edge:
     """Where rows pass from one node to another."""
@@ -190,7 +218,7 @@ class _Here(threading.local):
     """What the current thread does."""
 
     def __init__(self) -> None:
-        self.owner: Activity | None = None
+        self.worker: Worker | None = None
         self.edges: list[Edge] = []
         self.evaluations = 0
 
@@ -201,26 +229,26 @@ _here = _Here()
 def work_in_spark(activity: Activity, seconds: float) -> None:
     """Record that Spark has worked for a node, and that the current thread has waited for it."""
     activity.add_work(seconds)
-    if _here.owner is not None:
-        _here.owner.delegate(seconds)
+    if _here.worker is not None:
+        _here.worker.activity.delegate(seconds)
 
 
 @contextmanager
 def evaluating() -> Iterator[None]:
-    """Mark the current thread as one for which Spark evaluates something while the block runs. If the block raises, the
+    """Mark the current worker as one for which Spark evaluates something while the block runs. If the block raises, the
     mark stays until the next one has ended: when the JVM dies, its evaluations fail before anybody can look at them."""
-    owner = _here.owner
-    if owner is None:
+    worker = _here.worker
+    if worker is None:
         yield
         return
     _here.evaluations += 1
-    owner._evaluating.add(threading.get_ident())
+    worker.activity.mark_evaluating(worker, True)
     try:
         yield
     finally:
         _here.evaluations -= 1
     if not _here.evaluations:
-        owner._evaluating.discard(threading.get_ident())
+        worker.activity.mark_evaluating(worker, False)
 
 
 @contextmanager

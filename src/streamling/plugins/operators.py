@@ -81,6 +81,9 @@ class Operator(ABC, Generic[OptionsT]):
     emits_rows: ClassVar[bool] = True
     #: whether its rows go to standard output, which is then kept free of everything else
     writes_to_stdout: ClassVar[bool] = False
+    #: Whether `open`, `close` and everything that the engine calls in between run on one thread, for code that keeps
+    #: something for its thread. False: on any thread, one after another, so that it occupies none while it waits.
+    own_thread: ClassVar[bool] = True
     #: prefix under which rows and time are also recorded as those of a plan inside the node; None: there is none
     sub_plan_metrics: ClassVar[str | None] = None
     #: the metric under which the engine counts the rows of a source by their kind

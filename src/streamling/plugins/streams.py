@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -36,7 +36,7 @@ class StreamBatch(SourceBatch):
     failure: StepFailure | None = None
     #: what `LocalPlan.to_arrow` takes to evaluate other plans over the last of these batches
     messages: Any = None
-    #: seconds in which `Stream.next` has worked and not waited
+    #: seconds of work for it before `Stream.next` returned it
     busy: float = 0.0
 
 
@@ -101,7 +101,7 @@ class SmallBatches(Protocol):
 
     @property
     def interval(self) -> float:
-        """For how many seconds batches may follow each other within one call of `Stream.next`; 0: one batch."""
+        """For how many seconds batches may follow each other before `Stream.next` returns them; 0: one batch."""
 
 
 @dataclass(frozen=True)
@@ -115,28 +115,32 @@ class NeedsJob:
 
 
 class Stream(ABC):
-    """The rows of a source from a position on. Its methods are called on the flow's thread, except `wake`."""
+    """The rows of a source from a position on. Its methods are called by the flow, one after another, except `wake`."""
 
     #: where it starts: the position that it was created with, or another one if other instances read a part of the data
     position: Position
     #: what `next` may use to evaluate small batches
     small: SmallBatches | None = None
+    #: to be called on any thread when `next` has something to return after a `Wait`
+    on_ready: Callable[[], None]
+
+    def start(self, small: SmallBatches, on_ready: Callable[[], None]) -> None:
+        """Let `next` evaluate small batches, as ``small`` says, and report rows to ``on_ready``. Called once, before
+        `next`. A stream that does not use ``small`` returns rows for Spark, or Arrow data."""
+        self.small, self.on_ready = small, on_ready
 
     @abstractmethod
-    def next(self, timeout: float) -> StreamBatch | None:
-        """Wait for the rows that follow those of the last batch, at most ``timeout`` seconds. None: there are none, or
-        `wake` was called. Not called while a sink is behind. A batch whose delivery fails is not requested again: the
-        stream is closed, and the next one starts before it."""
-
-    def evaluate(self, small: SmallBatches) -> None:
-        """Let `next` evaluate small batches, as ``small`` says. Called once before `next`. A stream that does not use
-        it returns rows for Spark, or Arrow data."""
-        self.small = small
+    def next(self) -> StreamBatch | Wait | None:
+        """Return the rows that follow those of the last batch. `Wait`: there are none yet; the flow calls again after
+        these seconds, or when `on_ready` is called. Small batches may be delivered meanwhile. None: nothing is being
+        delivered, because `wake` was called. Not called while a sink is behind. If the source has its `own_thread`, it
+        may also wait here until there are rows or `wake` is called. A batch whose delivery fails is not requested
+        again: the stream is closed, and the next one starts before it."""
 
     @abstractmethod
     def wake(self) -> None:
-        """End the current call of `next`, or the following one. Called on any thread when the flow has something else
-        to do: a marker, a commit, a restart, the end."""
+        """Let `next` return None, or a last batch, as soon as nothing is being delivered, and call `on_ready` then.
+        Called on any thread when the flow has something else to do: a marker, a commit, a restart, the end."""
 
     def is_evaluating(self) -> bool:
         """Return whether a step is being evaluated, also after the JVM has died because of it."""
@@ -154,15 +158,15 @@ class StreamedSource(AnySource[OptionsT]):
 
     def backfill(self, spark: SparkSession, position: Position) -> SourceBatch | Wait | End:
         """Return the next batch of the rows that precede the stream, as `Source.read` returns them: with the columns of
-        `schema`. Called repeatedly on the flow's thread, from the restored position on, until it returns `END`; then
-        the stream starts at the last position. The default has no such rows."""
+        `schema`. Called repeatedly by the flow, from the restored position on, until it returns `END`; then the stream
+        starts at the last position. The default has no such rows."""
         return END
 
     @abstractmethod
     def stream(self, spark: SparkSession, position: Position) -> Stream | None:
         """Return the rows right after ``position``. None: there is nothing to read until the source calls
-        ``context.restart_stream``. Called on the flow's thread for each (re)start, and again after a pause if it raises
-        a retriable error. If the node has a dead-letter sink, the rows have the column
+        ``context.restart_stream``. Called by the flow for each (re)start, and again after a pause if it raises a
+        retriable error. If the node has a dead-letter sink, the rows have the column
         `streamling.plugins.rejects.REJECT_COLUMN`."""
 
     def template(self, spark: SparkSession) -> DataFrame | None:

@@ -42,7 +42,7 @@ class Costs(BaseModel):
     #: seconds since the last checkpoint
     checkpoint_age: float | None = None
     threads: int | None = None
-    #: CPU time of its Python threads since the start
+    #: CPU time that it has used in Python since the start
     cpu_seconds: float | None = None
 
 

@@ -1,4 +1,4 @@
-"""What the Python threads of each pipeline cost."""
+"""What each pipeline costs in Python: its tasks, and its threads."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamling.observe.telemetry.logging import current_pipeline
+from streamling.tasks import running_tasks
 from streamling.threads import ContextThread
 
 #: seconds for which a measurement is used again: a list asks for all pipelines at once
@@ -24,6 +25,11 @@ class ThreadCosts:
     #: None where the operating system does not say
     cpu_seconds: float | None = None
 
+    def add(self, threads: int, cpu_seconds: float | None) -> None:
+        self.threads += threads
+        if cpu_seconds is not None:
+            self.cpu_seconds = (self.cpu_seconds or 0.0) + cpu_seconds
+
 
 class ThreadMeter:
     """The costs of all pipelines of the process. Called from any thread."""
@@ -34,7 +40,7 @@ class ThreadMeter:
         self._measured_at = float("-inf")
 
     def costs(self, pipeline: str) -> ThreadCosts:
-        """Return the running threads of ``pipeline`` and the CPU time that they have used. Spark's tasks run in the JVM
+        """Return how many threads work for ``pipeline``, and the CPU time that it has used. Spark's tasks run in the JVM
         and are not included."""
         with self._lock:
             if time.monotonic() - self._measured_at > _FRESH_SECONDS:
@@ -46,10 +52,10 @@ def _measure() -> Mapping[str, ThreadCosts]:
     found: dict[str, ThreadCosts] = defaultdict(ThreadCosts)
     for thread in threading.enumerate():
         if isinstance(thread, ContextThread) and (pipeline := thread.context.get(current_pipeline)):
-            costs = found[pipeline]
-            costs.threads += 1
-            if (seconds := _cpu_seconds(thread.native_id)) is not None:
-                costs.cpu_seconds = (costs.cpu_seconds or 0.0) + seconds
+            found[pipeline].add(1, _cpu_seconds(thread.native_id))
+    for task in running_tasks():
+        if pipeline := task.context.get(current_pipeline):
+            found[pipeline].add(int(task.is_working), task.cpu_seconds)
     return found
 
 

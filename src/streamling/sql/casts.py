@@ -88,6 +88,14 @@ def _whole(pattern: str) -> str:
     return literal(f"^({pattern})\\z").replace("{", "{{").replace("}", "}}")
 
 
+def from_decimal(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "CAST") -> exp.Expr | None:
+    """Return ``cast(value AS spelling)`` of a decimal to an integer; None if Spark's own cast is right, or the value is
+    not a decimal. Spark makes a double of it first, unless it becomes a BIGINT: -0.999999999999999999 would be -1."""
+    if spelling not in ("TINYINT", "SMALLINT", "INT") or not pa.types.is_decimal(type_of(value) or pa.null()):
+        return None
+    return fill(f"{cast}({cast}({{0}} AS BIGINT) AS {spelling})", [value], type_)
+
+
 #: Spark uses exponents from 10⁷ and below 10⁻³, Arrow from 10¹⁶ and below 10⁻⁵, for FLOATs from 10¹³ and below 10⁻⁶;
 #: the digits are the same
 _BETWEEN = "(abs({0}) >= 1e7D AND abs({0}) < 1e16D OR abs({0}) < 1e-3D AND abs({0}) >= 1e-5D)"

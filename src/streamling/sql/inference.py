@@ -13,6 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.sql import decimals
+from streamling.sql.casts import from_decimal
 from streamling.sql.fragments import as_exact_decimal, cast_node, type_of, typed, widen
 
 TIMESTAMP_UTC = pa.timestamp("us", "UTC")
@@ -199,7 +200,8 @@ def _bitwise(node: exp.Binary) -> exp.Expr:
     for side, other in (("this", "expression"), ("expression", "this")):
         wanted = type_of(node.args[other])
         if wanted in _WIDTHS and _has_fraction(type_of(node.args[side])):
-            node.set(side, cast_node(node.args[side], _NAMES[_WIDTHS.index(wanted)], wanted))
+            value, spelling = node.args[side], _NAMES[_WIDTHS.index(wanted)]
+            node.set(side, from_decimal(value, spelling, wanted) or cast_node(value, spelling, wanted))
     result = common([type_of(node.this), type_of(node.expression)])
     if result in _WIDTHS:
         node.set("this", widen(node.this))

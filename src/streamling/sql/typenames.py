@@ -13,7 +13,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from streamling.spark.sql_text import quoted
-from streamling.sql.casts import as_text, from_text, special, time_cast
+from streamling.sql.casts import as_text, from_decimal, from_text, special, time_cast
 from streamling.sql.fragments import UnsupportedSql, cast_node, fill, type_of
 from streamling.sql.inference import as_single
 from streamling.types.wide.layout import I256, MAX_DIGITS, SPARK_DIGITS, U256, decimal_type
@@ -160,7 +160,8 @@ def converted(value: exp.Expr, spelling: str, type_: pa.DataType, cast: str = "C
     """Return ``cast(value AS spelling)`` with DataFusion's result. Raises `UnsupportedSql`."""
     if spelling == "STRING" and special(type_of(value)):
         return as_text(value, cast)
-    if made := from_text(value, spelling, type_, cast) or time_cast(value, type_, cast):
+    own = from_text(value, spelling, type_, cast) or from_decimal(value, spelling, type_, cast)
+    if made := own or time_cast(value, type_, cast):
         return made
     if type_ == pa.float32():
         return as_single(value, cast)

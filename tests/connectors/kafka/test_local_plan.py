@@ -13,10 +13,11 @@ import pyarrow as pa
 import pytest
 
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
-from streamling.connectors.kafka.reader import MessageBuffer, Taken
+from streamling.connectors.kafka.reader import Taken
 from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.plugins.streams import LocalStep, NeedsJob
 from streamling.spark.counting import row_count
+from tests.harness.buffers import WaitingBuffer
 from tests.harness.pipelines import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -33,7 +34,7 @@ class TopicMessages:
         self.topic = f"evaluated-{next(_numbers)}"
         create_topic(kafka.brokers, self.topic)
         settings = {"bootstrap.servers": kafka.brokers}
-        self.buffer = MessageBuffer(spark, settings, "read_committed", self.topic, {0: 0}, is_whole=True)
+        self.buffer = WaitingBuffer(spark, settings, "read_committed", self.topic, {0: 0}, is_whole=True)
 
     def messages(self, *values: str) -> Any:
         """New messages."""

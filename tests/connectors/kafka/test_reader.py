@@ -13,14 +13,15 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
-from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer, Taken
+from streamling.connectors.kafka.reader import BUFFER_MESSAGES, Taken
 from streamling.dev.services.topics import Message, add_partitions, create_topic, delete_records, produce
+from tests.harness.buffers import WaitingBuffer
 from tests.harness.pipelines import eventually
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
 
 _numbers = itertools.count(1)
-Open = Callable[..., MessageBuffer]
+Open = Callable[..., WaitingBuffer]
 
 
 @pytest.fixture
@@ -34,9 +35,9 @@ def topic(kafka) -> str:
 def open_buffer(spark, kafka) -> Iterator[Open]:
     opened = []
 
-    def make(topic: str, offsets: dict[int, int], *, is_whole: bool = True, client: str = "test") -> MessageBuffer:
+    def make(topic: str, offsets: dict[int, int], *, is_whole: bool = True, client: str = "test") -> WaitingBuffer:
         settings = {"bootstrap.servers": kafka.brokers, "client.id": client}
-        buffer = MessageBuffer(spark, settings, "read_committed", topic, offsets, is_whole=is_whole)
+        buffer = WaitingBuffer(spark, settings, "read_committed", topic, offsets, is_whole=is_whole)
         opened.append(buffer)
         return buffer
 
@@ -55,7 +56,7 @@ def _send(kafka, topic: str, count: int, partition: int = 0) -> None:
     produce(kafka.brokers, topic, [Message(b"%d" % number, partition=partition) for number in range(count)])
 
 
-def _take(buffer: MessageBuffer, least: int = 1, most: int = 100) -> Taken:
+def _take(buffer: WaitingBuffer, least: int = 1, most: int = 100) -> Taken:
     taken = buffer.take(20, least, most)
     assert taken is not None
     return taken
@@ -142,7 +143,7 @@ def test_streams_share_a_consumer(spark, kafka, topic, open_buffer) -> None:
 class Reading:
     """A stream of partition 0 that checks that it gets every message once, in order."""
 
-    def __init__(self, spark, buffer: MessageBuffer, offset: int = 0) -> None:
+    def __init__(self, spark, buffer: WaitingBuffer, offset: int = 0) -> None:
         self._plan = MessagePlan.of(message_template(spark, headers=False).select("partition", "offset"), headers=False)
         self.buffer = buffer
         self.offset = offset

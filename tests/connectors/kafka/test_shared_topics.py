@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
-from streamling.connectors.kafka.reader import MessageBuffer
 from streamling.dev.services.topics import Message, create_topic, produce
 from streamling.errors import StreamlingError
 from streamling.plugins.streams import LocalStep
 from tests.connectors.kafka.source_driver import KafkaBench, Topic, record, rows_in
+from tests.harness.buffers import WaitingBuffer
 from tests.harness.pipelines import eventually, finish
 
 pytestmark = [pytest.mark.spark, pytest.mark.services]
@@ -98,7 +98,7 @@ def test_messages_are_decoded_once(spark, kafka) -> None:
         plan = MessagePlan.of(frame, headers=False)
         assert isinstance(plan, MessagePlan)
         plan.share(how, decoded)
-        buffer = MessageBuffer(spark, settings, "read_committed", topic, {0: 0}, is_whole=True)
+        buffer = WaitingBuffer(spark, settings, "read_committed", topic, {0: 0}, is_whole=True)
         buffer.run([LocalStep(plan)])
         buffers.append(buffer)
     try:

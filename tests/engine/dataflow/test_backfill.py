@@ -15,7 +15,7 @@ from streamling.pipeline.model import NodeKind
 from streamling.pipeline.options import DeadLetterOptions, SourceOptions
 from streamling.plugins.rejects import REJECT_COLUMN
 from streamling.plugins.sources import END, SourceBatch, SparkRead, Wait
-from streamling.plugins.streams import StreamedSource
+from streamling.plugins.streams import StreamBatch, StreamedSource
 
 pytestmark = pytest.mark.spark
 
@@ -99,9 +99,11 @@ class LiveStream(TickStream):
         super().__init__(source, {"rows": position.get("stream", 0)}, 5, 0.1)
         self.position = position
 
-    def next(self, timeout):
-        batch = super().next(timeout)
-        return batch and replace(batch, position={**self.position, "stream": batch.position["rows"]})
+    def next(self):
+        batch = super().next()
+        if not isinstance(batch, StreamBatch):
+            return batch
+        return replace(batch, position={**self.position, "stream": batch.position["rows"]})
 
 
 @pytest.fixture

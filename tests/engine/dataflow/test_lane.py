@@ -2,7 +2,7 @@ import threading
 
 import pyarrow as pa
 
-from streamling.engine.checkpoint.clock import RealClock
+from streamling.clock import RealClock
 from streamling.engine.dataflow.lane import Lane
 from streamling.engine.dataflow.rebatch import Rebatcher
 from streamling.errors import NodeLabel

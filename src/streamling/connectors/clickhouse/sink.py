@@ -91,6 +91,7 @@ class ClickHouseSink(Sink[ClickHouseSinkOptions]):
     key."""
 
     Options = ClickHouseSinkOptions
+    own_thread: ClassVar[bool] = False
     distributable = True
     #: seconds for which a marker waits for the rest of a block of a replay
     marker_seconds: ClassVar[float] = MARKER_SECONDS

@@ -61,6 +61,7 @@ class ClickHouseSource(Source[ClickHouseSourceOptions]):
     """Reads a table page by page."""
 
     Options = ClickHouseSourceOptions
+    own_thread: ClassVar[bool] = False
     bounded = True
 
     def __init__(self, context: NodeContext[ClickHouseSourceOptions]) -> None:

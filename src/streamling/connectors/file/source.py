@@ -77,6 +77,7 @@ class FileSource(Source[FileSourceOptions]):
     """Reads files of one format under a path, in batches."""
 
     Options = FileSourceOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[FileSourceOptions]) -> None:
         super().__init__(context)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Self
+from typing import ClassVar, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
@@ -77,6 +77,7 @@ class GenerateSource(Source[GenerateSourceOptions]):
     generated again after a crash is the same."""
 
     Options = GenerateSourceOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[GenerateSourceOptions]) -> None:
         super().__init__(context)

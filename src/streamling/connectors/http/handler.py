@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 from pydantic import Field
@@ -57,6 +57,7 @@ class HandlerTransform(Transform[HandlerTransformOptions]):
     """A batch becomes one or more requests. Their responses together form the output batch."""
 
     Options = HandlerTransformOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[HandlerTransformOptions]) -> None:
         super().__init__(context)

@@ -48,6 +48,7 @@ class WebhookSink(Sink[WebhookSinkOptions]):
     """Sends many requests at once; requests that share a key are sent one after the other."""
 
     Options = WebhookSinkOptions
+    own_thread: ClassVar[bool] = False
     distributable = True
 
     def __init__(self, context: NodeContext[WebhookSinkOptions]) -> None:

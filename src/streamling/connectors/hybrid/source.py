@@ -45,6 +45,7 @@ class HybridSource(StreamedSource[HybridSourceOptions]):
     """Reads the tables of its bounded phases as the backfill of its stream, which is that of a Kafka source."""
 
     Options: ClassVar[type[HybridSourceOptions]] = HybridSourceOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[HybridSourceOptions]) -> None:
         super().__init__(context)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamling.connectors.kafka.admin import java_map
 from streamling.connectors.kafka.local_plan import MessagePlan
+from streamling.connectors.kafka.signals import signals_of
+from streamling.plugins.sources import Wait
 from streamling.plugins.streams import LocalRows, LocalStep, StepFailure, StepResult
 from streamling.spark.java import java_class
 
@@ -38,6 +41,9 @@ _SETTINGS = {
 }
 
 
+_WAIT: Final = Wait(math.inf)
+
+
 @dataclass(frozen=True)
 class Taken:
     """Messages that were taken from the buffer, in one or more batches."""
@@ -59,7 +65,7 @@ class Taken:
 
 class MessageBuffer:
     """The messages of a topic from given offsets on, and the steps that are run over each batch of them. All methods
-    may be called on any thread, `take` on one at a time. Errors are those of the Java client."""
+    may be called on any thread, `poll` on one at a time. Errors are those of the Java client."""
 
     def __init__(
         self,
@@ -68,12 +74,14 @@ class MessageBuffer:
         isolation_level: str,
         topic: str,
         offsets: Mapping[int, int],
+        on_ready: Callable[[], None],
         *,
         is_whole: bool,
         pace: float = 0.0,
     ) -> None:
-        """``is_whole``: the stream reads all partitions and has to be restarted when there are new ones. Messages that
-        follow others within ``pace`` seconds are read together, after this time."""
+        """``on_ready`` is called when `poll` has something to return after a `Wait`. ``is_whole``: the stream reads all
+        partitions and has to be restarted when there are new ones. Messages that follow others within ``pace`` seconds
+        are read together, after this time."""
         jvm: Any = spark._jvm
         self._jvm = jvm
         client = java_map(jvm, {**settings, **_SETTINGS, "isolation.level": isolation_level})
@@ -82,6 +90,9 @@ class MessageBuffer:
         )
         self._loop: Any = java_class(jvm, "streamling.kafka.BatchLoop")(self._subscription)
         self._steps: Sequence[LocalStep] = ()
+        self._signals = signals_of(jvm)
+        self._number = int(self._loop.number())
+        self._signals.listen(self._number, on_ready)
         #: the byte of a file that is 1 while the JVM evaluates a step
         self._mark, _, self._marks = self._loop.markPlace().partition(" ")
 
@@ -92,12 +103,15 @@ class MessageBuffer:
             assert isinstance(step.plan, MessagePlan)
             self._loop.add(step.plan.java, step.writer)
 
-    def take(self, seconds: float, least: int, most: int, interval: float = 0.0) -> Taken | None:
-        """Wait for ``least`` messages and take at most ``most``; more batches may follow within ``interval`` seconds,
-        until rows come to Python. None after ``seconds``, when woken, and if there are more messages than the buffer
-        holds, but it holds fewer than ``most`` (`is_full`)."""
-        data = self._loop.run(int(seconds * 1000), min(least, BUFFER_MESSAGES), most, int(interval * 1000))
-        return None if data is None else self._taken(data)
+    def poll(self, least: int, most: int, interval: float = 0.0) -> Taken | Wait | None:
+        """Let batches of ``most`` messages at most be taken, as soon as there are ``least``, and return what has been
+        taken within ``interval`` seconds, or until rows come to Python; wait for that until ``on_ready`` is called.
+        None when woken, and if there are more messages than the buffer holds, but it holds fewer than ``most``
+        (`is_full`)."""
+        data = self._loop.poll(min(least, BUFFER_MESSAGES), most, int(interval * 1000))
+        if data is None:
+            return _WAIT
+        return self._taken(data) if data else None
 
     def _taken(self, data: bytes) -> Taken:
         """Parse a report (`BatchLoop.run`)."""
@@ -142,12 +156,8 @@ class MessageBuffer:
         """Return whether there may be more messages than the buffer holds."""
         return bool(self._subscription.isFull())
 
-    def sleep(self, seconds: float) -> None:
-        """Wait for this time, or until woken."""
-        self._loop.sleep(int(seconds * 1000))
-
     def wake(self) -> None:
-        """End the current call of `take` or `sleep`, or the next one."""
+        """Let `poll` return as soon as no batch is being delivered."""
         with _unless_jvm_ended():
             self._loop.wake()
 
@@ -156,13 +166,14 @@ class MessageBuffer:
         self._subscription.seek(java_map(self._jvm, offsets))
 
     def close(self) -> None:
+        self._signals.ignore(self._number)
         with _unless_jvm_ended():
             self._loop.close()
 
 
 @contextmanager
 def _unless_jvm_ended() -> Iterator[None]:
-    """Ignore that the JVM has ended: the thread that waits in `MessageBuffer.take` reports it."""
+    """Ignore that the JVM has ended: `MessageBuffer.poll` reports it."""
     from py4j.protocol import Py4JNetworkError
 
     with suppress(Py4JNetworkError):

@@ -95,8 +95,8 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
         self._writer = MessageWriter(self._topic, self.producer_settings())
         self._sender = MessageSender(
             self._topic,
-            # a small batch does not wait for others: its messages have waited at the source
-            {**self.producer_settings(), "linger.ms": "0"},
+            # by default, a small batch does not wait for others: its messages have waited at the source
+            self.producer_settings(linger=0.0),
             deduplicate=context.options.deduplicate,
             is_text=context.options.data_format == "json",
         )
@@ -304,9 +304,11 @@ class KafkaSink(FrameSink[KafkaSinkOptions]):
             self._schema = latest  # a schema with the new columns has been registered meanwhile
             return self._encode_value(columns)
 
-    def producer_settings(self) -> dict[str, str]:
+    def producer_settings(self, linger: float = _LINGER) -> dict[str, str]:
+        """Return the settings of a producer that waits ``linger`` seconds for more messages, if the user sets nothing
+        else."""
         options = self.options
-        linger = _LINGER if options.batch_flush_interval is None else options.batch_flush_interval
+        linger = linger if options.batch_flush_interval is None else options.batch_flush_interval
         request = (options.batch_size or _MESSAGES_PER_REQUEST) * _BYTES_PER_MESSAGE
         return {
             **self._settings,

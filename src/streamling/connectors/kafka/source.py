@@ -57,6 +57,7 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
     """Reads a topic (`KafkaStream`) and decodes it in Spark's plan."""
 
     Options: ClassVar[type[KafkaSourceOptions]] = KafkaSourceOptions
+    own_thread: ClassVar[bool] = False
     can_scale_out: ClassVar[bool] = True  # through the consumer group
     row_kind_metric: ClassVar[str | None] = "kafka_consumer.row_kind_count"
 
@@ -309,8 +310,8 @@ class KafkaSource(StreamedSource[KafkaSourceOptions]):
             spark.read.format("kafka").options(**self.reader_options(spark)),
             self.options.parallelism,
             self._batch_decoder(spark),
-            lambda offsets: MessageBuffer(
-                spark, settings, level, self._topic, offsets, is_whole=is_whole, pace=self.options.pace
+            lambda offsets, on_ready: MessageBuffer(
+                spark, settings, level, self._topic, offsets, on_ready, is_whole=is_whole, pace=self.options.pace
             ),
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from streamling.connectors.kafka.errors import error_text
 from streamling.connectors.kafka.offsets import Offsets
 from streamling.connectors.kafka.reader import BUFFER_MESSAGES, MessageBuffer
 from streamling.errors import StreamlingError
-from streamling.plugins.sources import Position, SparkRead
+from streamling.plugins.sources import Position, SparkRead, Wait
 from streamling.plugins.streams import Stream, StreamBatch, StreamRestart
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class TopicReader:
     tasks: int | None
     #: makes the rows of messages, for which it uses a plan that it makes once
     decode: Callable[[DataFrame], DataFrame]
-    #: starts to read messages as they arrive, from these offsets on
-    subscribe: Callable[[Mapping[int, int]], MessageBuffer]
+    #: starts to read messages as they arrive, from these offsets on; calls back when there are some
+    subscribe: Callable[[Mapping[int, int], Callable[[], None]], MessageBuffer]
 
     def messages(self, start: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
         """Return the messages between two offsets of each partition, as Spark reads them."""
@@ -83,14 +84,17 @@ class KafkaStream(Stream):
 
     # ── the protocol ────────────────────────────────────────────────────────────────────────────────────────
 
-    def next(self, timeout: float) -> StreamBatch | None:
+    def next(self) -> StreamBatch | Wait | None:
         from py4j.protocol import Py4JJavaError
 
         topic = self._reader.offsets.topic
         try:
-            if self._is_behind:
+            if not self._is_behind:
+                return self._small_batch()
+            if not self._is_woken:
                 return self._large_batch()
-            return self._small_batch(timeout)
+            self._is_woken = False
+            return None
         except Py4JJavaError as error:
             restart = reading_error(error_text(error), topic)
             raise restart or _restart_if_retriable(self._reader.admin.translate_error(error, topic)) from None
@@ -112,15 +116,18 @@ class KafkaStream(Stream):
 
     # ── batches ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _small_batch(self, timeout: float) -> StreamBatch | None:
+    def _small_batch(self) -> StreamBatch | Wait | None:
         size, left, small = self._reader.size, self._time_left(), self.small
         steps, buffer = None if small is None else small.steps(), self._filled_buffer()
         if not self._has_steps:
             self._has_steps = True
             buffer.run(steps or ())
         interval = 0.0 if small is None or steps is None or size.interval is not None else small.interval
-        taken = buffer.take(min(timeout, left) if left else timeout, size.rows if left else 1, size.rows, interval)
+        taken = buffer.poll(size.rows if left else 1, size.rows, interval)
+        if isinstance(taken, Wait):
+            return Wait(left or math.inf)
         if taken is None:
+            self._is_woken = False
             self._is_behind = size.rows > BUFFER_MESSAGES and buffer.is_full()
             return None
         batch = self._batch({**self.offsets, **taken.offsets}, has_messages=taken.count > 0)
@@ -131,17 +138,16 @@ class KafkaStream(Stream):
         results, failure = taken.results, taken.failure
         return replace(batch, results=results, failure=failure, messages=taken.messages, busy=taken.busy)
 
-    def _large_batch(self) -> StreamBatch | None:
+    def _large_batch(self) -> StreamBatch | Wait | None:
         rows, left = self._reader.size.rows, self._time_left()
         ends = self._reader.offsets.latest(self._reader.admin, sorted(self.offsets))
         available = sum(max(0, end - self.offsets[partition]) for partition, end in ends.items())
         if left and available < rows:
-            self._filled_buffer().sleep(min(left, _FULL_CHECK))
-            return None
+            return Wait(min(left, _FULL_CHECK))
         is_full = self._buffer is not None and not self._has_moved
         if available <= BUFFER_MESSAGES and not is_full:
             self._is_behind = False
-            return None
+            return self._small_batch()
         self._has_moved = True
         return self._batch(end_offsets(self.offsets, ends, rows))
 
@@ -170,7 +176,7 @@ class KafkaStream(Stream):
     def _filled_buffer(self) -> MessageBuffer:
         """Return the buffer with the messages that follow the last batch."""
         if self._buffer is None:
-            buffer = self._reader.subscribe(self.offsets)
+            buffer = self._reader.subscribe(self.offsets, self.on_ready)
             with self._lock:
                 self._buffer = buffer
                 if self._is_woken:

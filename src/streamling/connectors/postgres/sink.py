@@ -61,6 +61,7 @@ class PostgresSink(Sink[PostgresSinkOptions]):
     Batches that contain only inserts are copied directly into the table as long as their keys are new."""
 
     Options = PostgresSinkOptions
+    own_thread: ClassVar[bool] = False
     distributable = True
 
     def __init__(self, context: NodeContext[PostgresSinkOptions]) -> None:

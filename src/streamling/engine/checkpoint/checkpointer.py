@@ -1,4 +1,4 @@
-"""The thread around the coordinator: passes events to it and performs its actions."""
+"""The task around the coordinator: passes events to it and performs its actions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamling.engine.checkpoint.clock import Clock
+from streamling.clock import Clock
 from streamling.engine.checkpoint.coordinator import Coordinator
 from streamling.engine.checkpoint.messages import (
     Ack,
@@ -31,7 +31,7 @@ from streamling.engine.checkpoint.messages import (
 )
 from streamling.errors import StreamlingError
 from streamling.observe.epochs import EpochLog, EpochRecord
-from streamling.threads import ContextThread
+from streamling.tasks import Steps, Task
 
 if TYPE_CHECKING:
     from streamling.plugins.context import Metrics
@@ -44,7 +44,7 @@ _STOP_SECONDS = 0.5
 
 
 class MarkerTarget(Protocol):
-    """A flow, as the checkpoint thread sees it."""
+    """A flow, as checkpoints see it."""
 
     def request_marker(self, epoch: int) -> None:
         """Send a marker of ``epoch`` to all lanes at the next batch boundary, then call `Checkpointer.marked`. Must not
@@ -62,8 +62,8 @@ class PositionStore(Protocol):
 class Checkpointer:
     """Runs checkpoints from `start` until `terminal` or `stop`.
 
-    ``on_finalized`` and ``on_failure`` are called on the checkpoint thread; after a failure nothing more happens. The
-    methods may be called from any thread and never block, except `terminal` and `stop`.
+    ``on_finalized`` and ``on_failure`` are called by its task; after a failure nothing more happens. The methods may be
+    called from any thread and never block, except `terminal` and `stop`.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Checkpointer:
         self._final_at: float | None = None
         self._terminal_finalized = False
         self._ended = False
-        self._thread = ContextThread(self._run, "checkpoint")
+        self._task = Task(self._run, "checkpoint", clock)
 
     def start(self) -> None:
-        self._thread.start()
+        self._task.start()
 
     # ── from flows and lanes ────────────────────────────────────────────────────────────────────────────────
 
@@ -142,10 +142,10 @@ class Checkpointer:
         return self._terminal_finalized
 
     def stop(self, timeout: float | None = None) -> None:
-        """Start no further epochs and do not commit the one in flight. Returns when the checkpoint thread is idle, or
-        after ``timeout`` seconds: a state backend may hang."""
+        """Start no further epochs and do not commit the one in flight. Returns when its task has ended, or after
+        ``timeout`` seconds: a state backend may hang."""
         self._send(Stop())
-        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+        if self._task.is_alive and not self._task.is_current:
             self._await_end(timeout)
 
     @property
@@ -172,33 +172,35 @@ class Checkpointer:
         return self.missing() if elapsed is not None and elapsed > seconds else None
 
     def _send(self, event: Event) -> None:
-        with self._changed:
-            self._inbox.append(event)
-            self._changed.notify_all()
+        self._inbox.append(event)
+        self._task.wake()
 
     def _await_end(self, timeout: float | None) -> bool:
         with self._changed:
             return self._clock.wait_for(self._changed, lambda: self._ended, timeout)
 
-    # ── the checkpoint thread ───────────────────────────────────────────────────────────────────────────────
+    # ── the task ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run(self) -> None:
+    def _run(self) -> Steps:
         try:
             while not self._coordinator.is_finished:
-                self._handle(self._next_event())
+                due = self._due()
+                if self._inbox:
+                    self._handle(self._inbox.popleft())
+                elif due is not None and due <= 0:
+                    self._handle(Tick())
+                else:
+                    yield due
         except (Exception, SystemExit) as error:
-            self._on_failure(StreamlingError.wrap(error, "the checkpoint thread failed"))
-        finally:
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    def _next_event(self) -> Event:
-        wake_at = self._coordinator.wake_at()
-        timeout = None if wake_at is None else max(0.0, wake_at - self._clock.now())
+            self._on_failure(StreamlingError.wrap(error, "the checkpoints failed"))
         with self._changed:
-            self._clock.wait_for(self._changed, lambda: bool(self._inbox), timeout)
-            return self._inbox.popleft() if self._inbox else Tick()
+            self._ended = True
+            self._changed.notify_all()
+
+    def _due(self) -> float | None:
+        """Return the seconds until the coordinator wants to be called; None if not before the next event."""
+        wake_at = self._coordinator.wake_at()
+        return None if wake_at is None else wake_at - self._clock.now()
 
     def _handle(self, event: Event) -> None:
         now = self._clock.now()

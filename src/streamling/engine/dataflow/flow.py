@@ -4,8 +4,8 @@ Flows differ in what starts a batch: a `PolledFlow` asks its source until it end
 begins, and then waits for the stream. Both deliver a batch, remember the position after it, and then, between batches,
 send the marker of an epoch and notify the source of commits.
 
-A flow's life: ``start`` → batches → ``stop_reading`` (no further batch starts; markers are still sent, so that the
-terminal epoch can complete) → ``close``.
+A flow is a task: while it waits, it has no thread. Its life: ``start`` → batches → ``stop_reading`` (no further batch
+starts; markers are still sent, so that the terminal epoch can complete) → ``close``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import shlex
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -30,7 +30,7 @@ from streamling.observe.activity import Activity
 from streamling.pipeline.error_locations import add_location, node_error, node_errors
 from streamling.pipeline.model import Node
 from streamling.plugins.sources import AnySource, End, Position, Source, SourceBatch, SparkRead, Wait
-from streamling.threads import ContextThread
+from streamling.tasks import Steps, Task
 from streamling.types.row_kind import OP_COLUMN
 
 if TYPE_CHECKING:
@@ -94,11 +94,12 @@ class Flow(ABC, Generic[SourceT]):
         self._is_paused = False
         self._stopping = threading.Event()
         self._closed = threading.Event()
-        self._wake = threading.Event()
         self._position: Position = {}
         self._requested: int | None = None
         self._committed: tuple[int, Position] | None = None
-        self._thread = ContextThread(self._run, f"flow {self.name}")
+        self._worker = activity.worker()
+        own_thread = self.source.own_thread
+        self._task = Task(self._run, f"flow {self.name}", during=self._worker.step, own_thread=own_thread)
         #: rows that the source has delivered; None if unknown
         self.rows_in: int | None = None
         #: closed until the tables that rows of this flow query are filled
@@ -111,12 +112,12 @@ class Flow(ABC, Generic[SourceT]):
         self._caught_up_epoch: int | None = None
 
     @abstractmethod
-    def _flow(self) -> None:
-        """Deliver batches until the end or `stop_reading`; handle requests between batches; return when closed."""
+    def _flow(self) -> Steps:
+        """Deliver batches until the end or `stop_reading`; handle requests between batches; end when closed."""
 
     def start(self) -> None:
         """Open the source and deliver batches; returns immediately."""
-        self._thread.start()
+        self._task.start()
 
     def stop_reading(self) -> None:
         """Start no further batch; returns immediately."""
@@ -137,12 +138,10 @@ class Flow(ABC, Generic[SourceT]):
         self.stop_reading()
         self._closed.set()
         self._wake_up()
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
+        return self._task.join(timeout)
 
     def has_ended(self) -> bool:
-        return not self._thread.is_alive()
+        return not self._task.is_alive
 
     # ── tables that other flows query ────────────────────────────────────────────────────────────────────────
 
@@ -177,19 +176,18 @@ class Flow(ABC, Generic[SourceT]):
         within ``timeout`` seconds."""
         return True
 
-    def _run(self) -> None:
+    def _run(self) -> Steps:
         opened = False
         try:
             self._call_source(self.source.open)
             opened = True
             self._position = self._call_source(self.source.restore)
-            with self._activity.thread():
-                self._flow()
+            with self._worker.alive():
+                yield from self._flow()
         except (Exception, SystemExit) as error:
             self._fail(error)
-        finally:
-            if opened:
-                self._close_source()
+        if opened:
+            self._close_source()
 
     def _close_source(self) -> None:
         try:
@@ -199,20 +197,20 @@ class Flow(ABC, Generic[SourceT]):
 
     # ── batches ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _poll(self, read: Read) -> bool:
+    def _poll(self, read: Read) -> Generator[float | None, None, bool]:
         """Deliver batches until there are no more. False if the flow stopped reading before."""
         while not self._stopping.is_set():
             step = self._call_source(lambda: read(self._position))
             if isinstance(step, SourceBatch):
                 while self._held_back and not self._stopping.is_set():
-                    self._idle(GATE_CHECK)
+                    yield from self._idle(GATE_CHECK)
                 if self._stopping.is_set():
                     return False
                 self._deliver(step)
                 self._notice_caught_up(self.source.caught_up())
                 self._handle_requests()
             elif isinstance(step, Wait):
-                self._wait(step.seconds)
+                yield from self._wait(step.seconds)
             elif isinstance(step, End):
                 return True
         return False
@@ -244,10 +242,10 @@ class Flow(ABC, Generic[SourceT]):
             self.node.name,
         )
 
-    def _wait(self, seconds: float) -> None:
+    def _wait(self, seconds: float) -> Steps:
         until = time.monotonic() + seconds
         while not self._stopping.is_set() and (left := until - time.monotonic()) > 0:
-            self._idle(left)
+            yield from self._idle(left)
 
     def _rows(self, batch: SourceBatch) -> Rows:
         lineage = ((self.node, self.source),)
@@ -276,14 +274,14 @@ class Flow(ABC, Generic[SourceT]):
         self._wake_up()
 
     def _wake_up(self) -> None:
-        """End the wait of the flow's thread."""
-        self._wake.set()
+        """End the wait of the flow."""
+        self._task.wake()
 
-    def _idle(self, seconds: float | None) -> None:
-        """Sleep, but wake up for markers and commits."""
-        with self._activity.waiting("starved"):
-            self._wake.wait(seconds)
-        self._wake.clear()
+    def _idle(self, seconds: float | None) -> Steps:
+        """Wait, but handle markers and commits."""
+        if self._requested is None and self._committed is None:  # they may have woken the task before
+            with self._activity.waiting("starved"):
+                yield seconds
         self._handle_requests()
 
     def _handle_requests(self) -> None:
@@ -339,12 +337,12 @@ def may_hold_rows(batch: SourceBatch) -> bool:
 class PolledFlow(Flow[Source[Any]]):
     """Polls its source for one batch after another."""
 
-    def _flow(self) -> None:
+    def _flow(self) -> Steps:
         restored = self._position
-        if self._poll(self._read):
+        if (yield from self._poll(self._read)):
             self._end(restored)
         while not self._closed.is_set():
-            self._idle(None)
+            yield from self._idle(None)
 
     def _read(self, position: Position) -> SourceBatch | Wait | End:
         step = self.source.read(position)

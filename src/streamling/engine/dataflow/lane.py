@@ -1,4 +1,4 @@
-"""A lane: one operator instance, one thread, one bounded queue. Markers travel in line with the data.
+"""A lane: one operator instance, one task, one bounded queue. Markers travel in line with the data.
 
 A lane has one or more feeders (flows, or transform lanes above it). It passes the marker of an epoch on only when every
 feeder has sent it, so everything before it has been processed. A full queue blocks the feeder: this is the
@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from streamling.engine.checkpoint.clock import Clock
+from streamling.clock import Clock
 from streamling.engine.dataflow.alignment import Arrival, MarkerAlignment
 from streamling.engine.dataflow.dead_letters import DeadLetterOutput
 from streamling.engine.dataflow.rebatch import Rebatcher
 from streamling.errors import NodeLabel, StreamlingError
 from streamling.observe.activity import Activity, blocked_by_queue
 from streamling.observe.epochs import MarkerLog
-from streamling.threads import ContextThread
+from streamling.tasks import Steps, Task, wait_elsewhere
 
 #: Batches that may wait in front of a lane. One being written, one ready and one being read are enough to overlap
 #: reading with writing; more would only use memory.
@@ -33,7 +33,7 @@ _POLL = 0.2
 
 
 class Work(Protocol):
-    """What a lane does with its batches and markers. All methods are called on the lane's thread."""
+    """What a lane does with its batches and markers. All methods are called by the lane's task."""
 
     def open(self, wake: Callable[[], None]) -> None:
         """Open the operator. ``wake`` may be called from any thread and causes a call of `proceed`."""
@@ -64,12 +64,8 @@ class _End:
     pass
 
 
-class _Wake:
-    pass
-
-
 class Lane:
-    """Runs one `Work` on its own thread."""
+    """Runs one `Work` as a task."""
 
     def __init__(
         self,
@@ -83,8 +79,10 @@ class Lane:
         markers: MarkerLog,
         dead_letters: DeadLetterOutput | None = None,
         queue_length: int = QUEUE_LENGTH,
+        own_thread: bool = True,
     ) -> None:
-        """``dead_letters`` takes the rows that the operator rejects, before the marker of their epoch."""
+        """``dead_letters`` takes the rows that the operator rejects, before the marker of their epoch. With
+        ``own_thread``, all methods of the operator are called on the same thread."""
         self.node = node
         self._work = work
         self._alignment = MarkerAlignment()
@@ -93,17 +91,18 @@ class Lane:
         self._activity = activity
         self._on_failure = on_failure
         self._markers = markers
-        self._queue: queue.Queue[pa.RecordBatch | _Mark | _End | _Wake] = queue.Queue(queue_length)
+        self._queue: queue.Queue[pa.RecordBatch | _Mark | _End] = queue.Queue(queue_length)
         self._dead_letters = dead_letters
         self._finalized: int | None = None
         self._failed = threading.Event()
-        self._thread = ContextThread(self._run, f"lane {node}")
+        self._worker = activity.worker()
+        self._task = Task(self._run, f"lane {node}", clock, during=self._worker.step, own_thread=own_thread)
 
     def add_feeder(self, name: str) -> None:
         self._alignment.add_feeder(name)
 
     def start(self) -> None:
-        self._thread.start()
+        self._task.start()
 
     # ── called by feeders ────────────────────────────────────────────────────────────────────────────────────
 
@@ -121,21 +120,13 @@ class Lane:
         self._put(_End())
 
     def notify_finalized(self, epoch: int) -> None:
-        """Notify the operator that ``epoch`` is complete, on its own thread, between two items."""
+        """Notify the operator that ``epoch`` is complete, between two items."""
         self._finalized = epoch
-        self._wake()
+        self._task.wake()
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end; True when the lane has ended."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
-
-    def _wake(self) -> None:
-        try:
-            self._queue.put_nowait(_Wake())
-        except queue.Full:
-            return  # it is busy and checks after the current item
+        return self._task.join(timeout)
 
     @property
     def holds_rows(self) -> bool:
@@ -151,15 +142,17 @@ class Lane:
     def queue_length(self) -> int:
         return self._queue.maxsize
 
-    def _put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
+    def _put(self, item: pa.RecordBatch | _Mark | _End) -> None:
         if not self._failed.is_set():
             try:
                 self._queue.put_nowait(item)
             except queue.Full:
                 with blocked_by_queue():
                     self._wait_and_put(item)
+            self._task.wake()
 
-    def _wait_and_put(self, item: pa.RecordBatch | _Mark | _End | _Wake) -> None:
+    def _wait_and_put(self, item: pa.RecordBatch | _Mark | _End) -> None:
+        wait_elsewhere()
         while not self._failed.is_set():
             try:
                 self._queue.put(item, timeout=_POLL)
@@ -167,21 +160,20 @@ class Lane:
             except queue.Full:
                 continue
 
-    # ── the lane's thread ────────────────────────────────────────────────────────────────────────────────────
+    # ── the task ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run(self) -> None:
+    def _run(self) -> Steps:
         opened = False
         try:
-            self._work.open(self._wake)
+            self._work.open(self._task.wake)
             opened = True
-            with self._activity.thread():
-                self._loop()
+            with self._worker.alive():
+                yield from self._loop()
         except (Exception, SystemExit) as error:
             self._failed.set()
             self._on_failure(StreamlingError.wrap(error, "").of_node(self.node))
-        finally:
-            if opened:
-                self._close()
+        if opened:
+            self._close()
 
     def _close(self) -> None:
         try:
@@ -190,9 +182,9 @@ class Lane:
             if not self._failed.is_set():
                 self._on_failure(StreamlingError.wrap(error, "closing").of_node(self.node))
 
-    def _loop(self) -> None:
+    def _loop(self) -> Steps:
         while True:
-            item = self._next()
+            item = yield from self._next()
             if isinstance(item, _End):
                 self._drain()
                 self._proceed()
@@ -204,8 +196,8 @@ class Lane:
             self._proceed()
             self._forward_finalized()
 
-    def _next(self) -> pa.RecordBatch | _Mark | _End | _Wake:
-        """Return the next item; rows that have waited long enough are processed first."""
+    def _next(self) -> Generator[float | None, None, pa.RecordBatch | _Mark | _End]:
+        """Wait for the next item and return it; rows that have waited long enough are processed first."""
         while True:
             due = self._rebatcher.due(self._clock.now())
             if due == 0.0:
@@ -216,11 +208,10 @@ class Lane:
                 return self._queue.get_nowait()
             except queue.Empty:
                 pass
-            try:
-                with self._activity.waiting("starved"):
-                    return self._queue.get(timeout=due)
-            except queue.Empty:
-                continue
+            self._proceed()
+            self._forward_finalized()
+            with self._activity.waiting("starved"):
+                yield due
 
     def _drain(self) -> None:
         self._process(self._rebatcher.drain())

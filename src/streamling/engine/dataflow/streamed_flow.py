@@ -10,10 +10,11 @@ takes over) is replaced by another one; the rest of the pipeline is not affected
 from __future__ import annotations
 
 import logging
+import math
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,17 +27,18 @@ from streamling.engine.dataflow.segment import Segment
 from streamling.errors import StreamlingError
 from streamling.observe.activity import Activity, evaluating
 from streamling.pipeline.error_locations import node_error
-from streamling.plugins.sources import SourceBatch
+from streamling.plugins.sources import SourceBatch, Wait
 from streamling.plugins.streams import LocalStep, NeedsJob, Stream, StreamBatch, StreamedSource, StreamRestart
 from streamling.retry import backoff_delay
+from streamling.tasks import Steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = logging.getLogger(__name__)
 
-#: seconds of one wait for rows: usually, and while other flows wait until this one has caught up
-_WAIT, _CAUGHT_UP_CHECK = 60.0, 1.0
+#: seconds between two checks whether this flow has caught up, while other flows wait for that
+_CAUGHT_UP_CHECK = 1.0
 #: seconds for which small batches follow each other in the JVM before they are counted
 _REPORT_INTERVAL = 0.25
 #: Seconds between two log lines about a source that is unavailable.
@@ -44,7 +46,7 @@ _LOG_INTERVAL = 30.0
 
 
 class StreamedFlow(Flow[StreamedSource[Any]]):
-    """Delivers the batches of one stream after another, on its own thread.
+    """Delivers the batches of one stream after another.
 
     The driver evaluates small batches as far as it can (`DriverEvaluator`). All others are Spark jobs, as those of a
     `PolledFlow`.
@@ -78,19 +80,19 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         return True
 
     def _wake_up(self) -> None:
-        super()._wake_up()
         if (stream := self._running) is not None:
             stream.wake()
+        super()._wake_up()
 
-    def _flow(self) -> None:
+    def _flow(self) -> Steps:
         restored = self._position
-        if self._poll(lambda position: self.source.backfill(self._session, position)):
+        if (yield from self._poll(lambda position: self.source.backfill(self._session, position))):
             if self.source.bounded:
                 self._end(restored)
             else:
-                self._run_streams()
+                yield from self._run_streams()
         while not self._closed.is_set():
-            self._idle(None)
+            yield from self._idle(None)
 
     def _deliver(self, batch: SourceBatch) -> None:
         with self._boundary:
@@ -98,14 +100,14 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
 
     # ── streams ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _run_streams(self) -> None:
+    def _run_streams(self) -> Steps:
         """Read one stream after another until the flow stops reading."""
         while not self._stopping.is_set():
-            again = self._run_stream()
+            again = yield from self._run_stream()
             if again is not None:
-                self._wait_for_source(again)
+                yield from self._wait_for_source(again)
 
-    def _run_stream(self) -> StreamlingError | None:
+    def _run_stream(self) -> Generator[float | None, None, StreamlingError | None]:
         """Read one stream to its end. Returns what ended it; None if the flow stops reading or the source requested
         another one."""
         self._restarting.clear()  # before the source is called: a change from here on sets it again
@@ -113,9 +115,9 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         try:
             stream = self._call_source(lambda: self.source.stream(self._session, self._position))
             if stream is None:
-                self._wait_for_restart()
+                yield from self._wait_for_restart()
             else:
-                self._read(stream)
+                yield from self._read(stream)
             return None
         except StreamRestart as again:
             return again
@@ -128,35 +130,34 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
             if stream is not None:
                 stream.close()
 
-    def _wait_for_restart(self) -> None:
+    def _wait_for_restart(self) -> Steps:
         """Wait while there is nothing to read, which may mean that everything has been read."""
         while not self._declines:
             self._check_caught_up()
-            self._idle(_CAUGHT_UP_CHECK if self._is_watched else None)
+            yield from self._idle(_CAUGHT_UP_CHECK if self._is_watched else None)
 
-    def _read(self, stream: Stream) -> None:
+    def _read(self, stream: Stream) -> Steps:
         self._move(stream.position)
         small = _SmallBatches(self._compile, lambda: self._has_moved)
-        stream.evaluate(small)
+        stream.start(small, self._task.wake)
         self._activity.ask_when_evaluating(stream.is_evaluating)
         self._running = stream  # requests from here on wake it; those before are handled first
         while not self._declines:
             self._handle_requests()
             if self._held_back:
-                self._idle(GATE_CHECK)
+                yield from self._idle(GATE_CHECK)
             else:
-                self._deliver_next(stream, small)
+                yield from self._deliver_next(stream, small)
             self._check_caught_up()
 
-    def _deliver_next(self, stream: Stream, small: _SmallBatches) -> None:
+    def _deliver_next(self, stream: Stream, small: _SmallBatches) -> Steps:
         with self._boundary:
             if self._declines:
                 return
             with self._activity.waiting("starved") as wait:
-                batch = self._call_source(lambda: stream.next(self._patience))
+                batch = yield from self._next_batch(stream)
                 wait.worked = 0.0 if batch is None else batch.busy
             if batch is None:
-                small.steps()  # small batches follow: plan before the first one, but not before a backlog
                 return
             if batch.results is not None:
                 small.deliver(batch)
@@ -165,6 +166,14 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
             self._move(batch.position)
         self._delivered(batch.count or 0)
         self._log_recovery()
+
+    def _next_batch(self, stream: Stream) -> Generator[float | None, None, StreamBatch | None]:
+        """Wait for the next batch; None if the flow has something else to do."""
+        while isinstance(step := self._call_source(stream.next), Wait):
+            seconds = min(step.seconds, _CAUGHT_UP_CHECK) if self._is_watched else step.seconds
+            yield None if math.isinf(seconds) else seconds
+            self._check_caught_up()
+        return step
 
     def _compile(self) -> DriverEvaluator | None:
         """Return what evaluates the small batches of a stream; None: Spark jobs."""
@@ -201,13 +210,9 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         if self._is_watched:
             self._notice_caught_up(self._call_source(self.source.caught_up))
 
-    @property
-    def _patience(self) -> float:
-        return _CAUGHT_UP_CHECK if self._is_watched else _WAIT
-
     # ── a source that is unavailable ─────────────────────────────────────────────────────────────────────────
 
-    def _wait_for_source(self, again: StreamlingError) -> None:
+    def _wait_for_source(self, again: StreamlingError) -> Steps:
         """Wait for a source that is unavailable; markers are still sent."""
         self._attempts = self._attempts + 1 if again.retriable else 0
         if self._attempts:
@@ -215,7 +220,7 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
             if self._attempts == 1 or time.monotonic() - self._last_logged > _LOG_INTERVAL:
                 self._last_logged = time.monotonic()
                 log.warning("%s; attempt %d, retrying in %.1f s", again, self._attempts, delay)
-            self._wait(delay)
+            yield from self._wait(delay)
 
     def _log_recovery(self) -> None:
         if self._attempts:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from streamling.engine.checkpoint.clock import Clock
+from streamling.clock import Clock
 from streamling.engine.dataflow.dead_letters import DeadLetterOutput
 from streamling.engine.dataflow.events import Events
 from streamling.engine.dataflow.flow import Flow, PolledFlow, SourceInstance
@@ -222,6 +222,7 @@ class Builder:
             markers=self.observer.epochs.markers_of(_instance_name(planned, number)),
             dead_letters=dead_letters,
             queue_length=self.queue_length(planned.node),
+            own_thread=planned.operator.own_thread,
         )
 
     # ── what the parts share ─────────────────────────────────────────────────────────────────────────────────

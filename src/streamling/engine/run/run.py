@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from streamling.clock import Clock, RealClock
 from streamling.engine.checkpoint.checkpointer import Checkpointer
-from streamling.engine.checkpoint.clock import Clock, RealClock
 from streamling.engine.dataflow.events import Events
 from streamling.engine.dataflow.meter import SparkCounting
 from streamling.engine.planning import analysis, planned, sources

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from streamling.clock import Clock
 from streamling.engine.checkpoint.checkpointer import Checkpointer
-from streamling.engine.checkpoint.clock import Clock
 from streamling.engine.checkpoint.coordinator import terminal_wait
 from streamling.errors import StreamlingError
 from streamling.pipeline.config import AppConfig

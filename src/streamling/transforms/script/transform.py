@@ -82,6 +82,7 @@ class ScriptTransform(Transform[ScriptTransformOptions]):
     """Runs batches through the script. Each instance has its own sandbox, and each batch starts with a clean one."""
 
     Options: ClassVar[type[ScriptTransformOptions]] = ScriptTransformOptions
+    own_thread: ClassVar[bool] = False
     _script: Runner | None = None
 
     @cached_property

@@ -99,6 +99,7 @@ class PostgresAggregateSink(Sink[PostgresAggregateSinkOptions]):
     whose trigger adds the new ones to the aggregate. The `landing` module explains why no row is counted twice."""
 
     Options = PostgresAggregateSinkOptions
+    own_thread: ClassVar[bool] = False
 
     def __init__(self, context: NodeContext[PostgresAggregateSinkOptions]) -> None:
         super().__init__(context)

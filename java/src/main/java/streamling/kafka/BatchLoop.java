@@ -7,8 +7,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import org.apache.spark.sql.catalyst.InternalRow;
 import streamling.plan.Evaluations;
@@ -19,8 +22,8 @@ import streamling.plan.RowSink;
  * in the JVM, or to Python as Arrow data. As long as no row goes to Python, one batch follows another without it: a few
  * calls from Python cost more than most batches.
  *
- * <p>Batches are delivered by {@link Workers}, and only while Python's thread waits in {@link #run}. A batch ends when
- * its rows are durable; its worker does not wait for that.
+ * <p>Batches are delivered by {@link Workers}, from a call of {@link #poll} until the next one returns something. A batch
+ * ends when its rows are durable; its worker does not wait for that.
  */
 public final class BatchLoop {
   static final Workers WORKERS = new Workers(2 * Runtime.getRuntime().availableProcessors());
@@ -31,17 +34,32 @@ public final class BatchLoop {
   private static final int WITHOUT_ROWS = 4;
   private static final int MANY_LOOPS = 100;
   private static final AtomicInteger OPEN = new AtomicInteger();
+  private static final AtomicLong NUMBERS = new AtomicLong();
+  private static final byte[] NOTHING = {};
+  private static final ScheduledExecutorService TIMER =
+      Executors.newSingleThreadScheduledExecutor(
+          work -> {
+            var thread = new Thread(work, "reports");
+            thread.setDaemon(true);
+            return thread;
+          });
 
+  private final long number = NUMBERS.incrementAndGet();
   private final Subscription source;
   private final List<Step> steps = new ArrayList<>();
   private final Evaluations.Mark mark = Evaluations.newMark();
 
   // guarded by this, like everything below
+  /** Whether batches may be delivered. */
   private boolean isOpen;
   private boolean isQueued;
   /** Whether a batch is being delivered. */
   private boolean isBusy;
   private boolean isWoken;
+  /** Whether Python waits for {@link Signals}. */
+  private boolean isAwaited;
+  /** Whether {@link #onTime} is going to be called. */
+  private boolean isWatched;
   private int least;
   private int most;
   private long intervalNanos;
@@ -51,7 +69,7 @@ public final class BatchLoop {
 
   public BatchLoop(Subscription source) {
     this.source = source;
-    source.onChange(this::proceed);
+    source.onChange(this::advance);
   }
 
   /** Adds a step whose rows go to {@code sink}; null: to Python. */
@@ -61,58 +79,45 @@ public final class BatchLoop {
 
   // ── for Python ────────────────────────────────────────────────────────────────────────────────────────────
 
+  /** Returns the number by which {@link Signals} names this loop. */
+  public long number() {
+    return number;
+  }
+
   /**
-   * Delivers batches of {@code mostMessages} at most, as soon as there are {@code leastMessages} or the buffer is full,
-   * until Python has something to do: there are rows for it, a sink or a plan has failed, or the first batch was
-   * delivered {@code reportMilliseconds} ago. Null if there was no batch: in this time, before {@link #wake} was called,
-   * or because the buffer is full and holds fewer than {@code mostMessages}.
+   * Lets batches of {@code mostMessages} at most be delivered, as soon as there are {@code leastMessages} or the buffer is
+   * full, until Python has something to do: there are rows for it, a sink or a plan has failed, or the first batch was
+   * delivered {@code reportMilliseconds} ago. Null until then: {@link Signals} says when to call again.
    *
-   * <p>Returns the number of messages, nanoseconds of work, the number of the step whose plan has failed or -1, and the
-   * offsets after the messages, such as {@code 12 5000 -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an
-   * empty line; and the Arrow data of all steps. The batch in which a plan has failed is not part of the first line.
+   * <p>Nothing is being delivered when this returns something. Empty if nothing was, because {@link #wake} was called, or
+   * because the buffer is full and holds fewer than {@code mostMessages}. Otherwise the number of messages, nanoseconds of
+   * work, the number of the step whose plan has failed or -1, and the offsets after the messages, such as {@code 12 5000
+   * -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an empty line; and the Arrow data of all steps. The batch
+   * in which a plan has failed is not part of the first line.
    */
-  public synchronized byte[] run(long milliseconds, int leastMessages, int mostMessages, long reportMilliseconds)
-      throws Exception {
-    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
+  public synchronized byte[] poll(int leastMessages, int mostMessages, long reportMilliseconds) throws Exception {
     least = leastMessages;
     most = mostMessages;
     intervalNanos = TimeUnit.MILLISECONDS.toNanos(reportMilliseconds);
-    isOpen = true;
-    OPEN.incrementAndGet();
-    try {
-      advance();
-      long left;
-      while (!isWoken && !needsPython() && (left = Math.min(until, report.due(intervalNanos)) - System.nanoTime()) > 0) {
-        TimeUnit.NANOSECONDS.timedWait(this, left);
-      }
-    } finally {
-      isOpen = false;
-      OPEN.decrementAndGet();
-      while (isBusy) {
-        wait();
-      }
+    open(true);
+    advance();
+    if (isBusy || !isDue()) {
+      isAwaited = true;
+      return null;
     }
+    open(false);
+    isAwaited = false;
     isWoken = false;
     if (report.isEmpty() && source.failure() != null) {
       throw source.failure();
     }
-    return report.isEmpty() ? null : takeReport();
+    return report.isEmpty() ? NOTHING : takeReport();
   }
 
-  /** Ends the current call of {@link #run} or {@link #sleep}, or the next one. */
+  /** Lets {@link #poll} return as soon as no batch is being delivered. */
   public synchronized void wake() {
     isWoken = true;
-    notifyAll();
-  }
-
-  /** Waits, until {@link #wake} is called. */
-  public synchronized void sleep(long milliseconds) throws InterruptedException {
-    long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(milliseconds);
-    long left;
-    while (!isWoken && source.failure() == null && (left = until - System.nanoTime()) > 0) {
-      TimeUnit.NANOSECONDS.timedWait(this, left);
-    }
-    isWoken = false;
+    advance();
   }
 
   /** Raises the error of the plan that has failed. */
@@ -138,6 +143,9 @@ public final class BatchLoop {
   }
 
   public void close() {
+    synchronized (this) {
+      open(false);
+    }
     source.close();
     mark.release();
   }
@@ -164,27 +172,52 @@ public final class BatchLoop {
 
   // ── one batch after another ───────────────────────────────────────────────────────────────────────────────
 
-  /** There may be a batch, or a failure. */
-  private synchronized void proceed() {
-    if (isOpen) {
-      advance();
+  private void open(boolean toOpen) {
+    if (isOpen != toOpen) {
+      isOpen = toOpen;
+      OPEN.addAndGet(toOpen ? 1 : -1);
     }
   }
 
-  private void advance() {
-    if (isBusy || isQueued) {
+  /** Delivers the next batch if there is one, or lets Python have the report if it is due. */
+  private synchronized void advance() {
+    if (!isOpen || isBusy) {
       return;
     }
-    if (needsPython()) {
-      notifyAll();
-    } else if (source.isReady(least)) {
+    if (isDue()) {
+      if (isAwaited) {
+        isAwaited = false;
+        Signals.add(number);
+      }
+    } else if (!isQueued && source.isReady(least)) {
       isQueued = true;
       WORKERS.submit(this::deliver);
     }
   }
 
-  private boolean needsPython() {
-    return report.isUrgent || source.failure() != null || (!isBusy && !isQueued && source.isBehind(most));
+  /** Whether Python has something to do. */
+  private boolean isDue() {
+    return isWoken
+        || report.isUrgent
+        || source.failure() != null
+        || source.isBehind(most)
+        || System.nanoTime() >= report.due(intervalNanos);
+  }
+
+  /** Lets Python have the report when it is due, also if no batch follows. */
+  private void watchReport() {
+    if (!isWatched && report.batches > 0) {
+      isWatched = true;
+      TIMER.schedule(this::onTime, report.due(intervalNanos) - System.nanoTime(), TimeUnit.NANOSECONDS);
+    }
+  }
+
+  private synchronized void onTime() {
+    isWatched = false;
+    advance();
+    if (isOpen && !isDue()) {
+      watchReport();
+    }
   }
 
   /** On the thread of a worker. */
@@ -192,8 +225,8 @@ public final class BatchLoop {
     long began;
     synchronized (this) {
       isQueued = false;
-      if (!isOpen || isWoken || isBusy || !source.isReady(least) || source.isBehind(most)) {
-        notifyAll();
+      if (!isOpen || isBusy || isDue() || !source.isReady(least)) {
+        advance();
         return;
       }
       isBusy = true;
@@ -238,14 +271,12 @@ public final class BatchLoop {
     }
     report.workNanos += now - began;
     report.hasRows |= hasRows;
-    report.isUrgent |= steps.isEmpty() || (hasRows && began - lastBatch > QUIET_NANOS) || now >= report.due(intervalNanos);
+    report.isUrgent |= steps.isEmpty() || (hasRows && began - lastBatch > QUIET_NANOS);
     lastBatch = now;
     isBusy = false;
-    if (!isOpen || report.isUrgent || report.batches == 1) {
-      notifyAll(); // of the first batch: from now on, the report is due at some time
-    }
-    if (isOpen && !report.isUrgent) {
-      advance();
+    advance();
+    if (isOpen && !isDue()) {
+      watchReport();
     }
   }
 

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import threading
 
+from streamling.clock import RealClock
 from tests.harness.clock import SimulatedClock
-
-from streamling.engine.checkpoint.clock import RealClock
 
 
 def test_the_simulated_clock_stands_still_until_it_is_advanced() -> None:
