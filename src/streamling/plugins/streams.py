@@ -38,6 +38,9 @@ class StreamBatch(SourceBatch):
     messages: Any = None
     #: seconds of work for it before `Stream.next` returned it
     busy: float = 0.0
+    #: whether further small batches are being delivered: then the flow does nothing but to ask for them, until it calls
+    #: `Stream.wake`
+    continues: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,8 @@ class SmallBatches(Protocol):
 
     @property
     def interval(self) -> float:
-        """For how many seconds batches may follow each other before `Stream.next` returns them; 0: one batch."""
+        """For how many seconds batches may follow each other before `Stream.next` returns them; 0: it returns each, and
+        nothing is delivered until the next call."""
 
 
 @dataclass(frozen=True)

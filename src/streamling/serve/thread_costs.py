@@ -40,8 +40,8 @@ class ThreadMeter:
         self._measured_at = float("-inf")
 
     def costs(self, pipeline: str) -> ThreadCosts:
-        """Return how many threads work for ``pipeline``, and the CPU time that it has used. Spark's tasks run in the JVM
-        and are not included."""
+        """Return how many threads work for ``pipeline``, and the CPU time that it has used. What runs in the JVM is not
+        included."""
         with self._lock:
             if time.monotonic() - self._measured_at > _FRESH_SECONDS:
                 self._measured, self._measured_at = _measure(), time.monotonic()

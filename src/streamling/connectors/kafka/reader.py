@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from streamling.connectors.kafka.admin import java_map
 from streamling.connectors.kafka.local_plan import MessagePlan
-from streamling.connectors.kafka.signals import signals_of
+from streamling.connectors.kafka.signals import Kind, signals_of
 from streamling.plugins.sources import Wait
 from streamling.plugins.streams import LocalRows, LocalStep, StepFailure, StepResult
 from streamling.spark.java import java_class
@@ -61,6 +62,8 @@ class Taken:
     failed_offsets: Mapping[int, int] = field(default_factory=dict)
     #: seconds of work
     busy: float = 0.0
+    #: whether further batches are being delivered
+    continues: bool = False
 
 
 class MessageBuffer:
@@ -92,7 +95,12 @@ class MessageBuffer:
         self._steps: Sequence[LocalStep] = ()
         self._signals = signals_of(jvm)
         self._number = int(self._loop.number())
-        self._signals.listen(self._number, on_ready)
+        #: reports that have not been returned yet, and what the loop did after them
+        self._reports: deque[tuple[Kind, bytes]] = deque()
+        #: what the loop has been told since it stopped
+        self._told: tuple[int, int, float] | None = None
+        self._on_ready = on_ready
+        self._signals.listen(self._number, self._on_signal)
         #: the byte of a file that is 1 while the JVM evaluates a step
         self._mark, _, self._marks = self._loop.markPlace().partition(" ")
 
@@ -107,14 +115,25 @@ class MessageBuffer:
         """Let batches of ``most`` messages at most be taken, as soon as there are ``least``, and return what has been
         taken within ``interval`` seconds, or until rows come to Python; wait for that until ``on_ready`` is called.
         None when woken, and if there are more messages than the buffer holds, but it holds fewer than ``most``
-        (`is_full`)."""
-        data = self._loop.poll(min(least, BUFFER_MESSAGES), most, int(interval * 1000))
-        if data is None:
-            return _WAIT
-        return self._taken(data) if data else None
+        (`is_full`). Unless the result `continues`, nothing is taken until the next call."""
+        if self._reports:
+            kind, report = self._reports.popleft()
+            if kind is not Kind.REPORT:
+                self._told = None
+            if kind is Kind.FAILED:
+                self._loop.raiseSourceFailure()
+            return replace(self._taken(report), continues=kind is Kind.REPORT) if report else None
+        if self._told != (wanted := (least, most, interval)):
+            self._loop.resume(min(least, BUFFER_MESSAGES), most, int(interval * 1000), self._told is None)
+            self._told = wanted
+        return _WAIT
+
+    def _on_signal(self, kind: Kind, report: bytes) -> None:
+        self._reports.append((kind, report))
+        self._on_ready()
 
     def _taken(self, data: bytes) -> Taken:
-        """Parse a report (`BatchLoop.run`)."""
+        """Parse a report (`BatchLoop.takeReport`)."""
         end = data.index(b"\n\n")
         first, *lines = data[:end].decode().split("\n")
         count, busy, failed_step, offsets = first.split(" ", 3)

@@ -136,7 +136,14 @@ class KafkaStream(Stream):
         if taken.failure is not None:  # the stream ends here
             self._batch_start, self.offsets = self.offsets, {**self.offsets, **taken.failed_offsets}
         results, failure = taken.results, taken.failure
-        return replace(batch, results=results, failure=failure, messages=taken.messages, busy=taken.busy)
+        return replace(
+            batch,
+            results=results,
+            failure=failure,
+            messages=taken.messages,
+            busy=taken.busy,
+            continues=taken.continues,
+        )
 
     def _large_batch(self) -> StreamBatch | Wait | None:
         rows, left = self._reader.size.rows, self._time_left()

@@ -138,7 +138,7 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
 
     def _read(self, stream: Stream) -> Steps:
         self._move(stream.position)
-        small = _SmallBatches(self._compile, lambda: self._has_moved)
+        small = _SmallBatches(self._compile)
         stream.start(small, self._task.wake)
         self._activity.ask_when_evaluating(stream.is_evaluating)
         self._running = stream  # requests from here on wake it; those before are handled first
@@ -151,24 +151,28 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
             self._check_caught_up()
 
     def _deliver_next(self, stream: Stream, small: _SmallBatches) -> Steps:
+        """Deliver the next batch, and those that follow it before anything else can be done."""
         with self._boundary:
-            if self._declines:
-                return
-            with self._activity.waiting("starved") as wait:
-                batch = yield from self._next_batch(stream)
-                wait.worked = 0.0 if batch is None else batch.busy
-            if batch is None:
-                return
-            if batch.results is not None:
-                small.deliver(batch)
-            elif may_hold_rows(batch):
-                self._segment.run_stream(self._rows(batch))
-            self._move(batch.position)
+            continues = not self._declines
+            while continues:
+                with self._activity.waiting("starved") as wait:
+                    batch = yield from self._next_batch(stream)
+                    wait.worked = 0.0 if batch is None else batch.busy
+                continues = batch is not None and batch.continues
+                if batch is not None:
+                    self._deliver_streamed(batch, small)
+
+    def _deliver_streamed(self, batch: StreamBatch, small: _SmallBatches) -> None:
+        if batch.results is not None:
+            small.deliver(batch)
+        elif may_hold_rows(batch):
+            self._segment.run_stream(self._rows(batch))
+        self._move(batch.position)
         self._delivered(batch.count or 0)
         self._log_recovery()
 
     def _next_batch(self, stream: Stream) -> Generator[float | None, None, StreamBatch | None]:
-        """Wait for the next batch; None if the flow has something else to do."""
+        """Wait for the next batch; None if the flow may have something else to do."""
         while isinstance(step := self._call_source(stream.next), Wait):
             seconds = min(step.seconds, _CAUGHT_UP_CHECK) if self._is_watched else step.seconds
             yield None if math.isinf(seconds) else seconds
@@ -231,10 +235,8 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
 class _SmallBatches:
     """What the driver does with the small batches of one stream."""
 
-    def __init__(self, compile: Callable[[], DriverEvaluator | None], has_moved: Callable[[], bool]) -> None:
-        """``has_moved``: whether a batch has been delivered since the last marker."""
+    def __init__(self, compile: Callable[[], DriverEvaluator | None]) -> None:
         self._evaluator = cache(compile)
-        self._has_moved = has_moved
 
     def steps(self) -> Sequence[LocalStep] | None:
         evaluator = self._evaluator()
@@ -243,8 +245,7 @@ class _SmallBatches:
     @property
     def interval(self) -> float:
         evaluator = self._evaluator()
-        # the first batch after a marker is reported at once: without it, no epoch begins
-        return 0.0 if evaluator is None or evaluator.delivers_each or not self._has_moved() else _REPORT_INTERVAL
+        return 0.0 if evaluator is None or evaluator.delivers_each else _REPORT_INTERVAL
 
     def deliver(self, batch: StreamBatch) -> None:
         evaluator = self._evaluator()

@@ -22,8 +22,8 @@ import streamling.plan.RowSink;
  * in the JVM, or to Python as Arrow data. As long as no row goes to Python, one batch follows another without it: a few
  * calls from Python cost more than most batches.
  *
- * <p>Batches are delivered by {@link Workers}, from a call of {@link #poll} until the next one returns something. A batch
- * ends when its rows are durable; its worker does not wait for that.
+ * <p>Batches are delivered by {@link Workers}, from a call of {@link #resume} until {@link Signals} says that they have
+ * stopped. A batch ends when its rows are durable; its worker does not wait for that.
  */
 public final class BatchLoop {
   static final Workers WORKERS = new Workers(2 * Runtime.getRuntime().availableProcessors());
@@ -56,8 +56,6 @@ public final class BatchLoop {
   /** Whether a batch is being delivered. */
   private boolean isBusy;
   private boolean isWoken;
-  /** Whether Python waits for {@link Signals}. */
-  private boolean isAwaited;
   /** Whether {@link #onTime} is going to be called. */
   private boolean isWatched;
   private int least;
@@ -86,38 +84,31 @@ public final class BatchLoop {
 
   /**
    * Lets batches of {@code mostMessages} at most be delivered, as soon as there are {@code leastMessages} or the buffer is
-   * full, until Python has something to do: there are rows for it, a sink or a plan has failed, or the first batch was
-   * delivered {@code reportMilliseconds} ago. Null until then: {@link Signals} says when to call again.
-   *
-   * <p>Nothing is being delivered when this returns something. Empty if nothing was, because {@link #wake} was called, or
-   * because the buffer is full and holds fewer than {@code mostMessages}. Otherwise the number of messages, nanoseconds of
-   * work, the number of the step whose plan has failed or -1, and the offsets after the messages, such as {@code 12 5000
-   * -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an empty line; and the Arrow data of all steps. The batch
-   * in which a plan has failed is not part of the first line.
+   * full. {@link Signals} reports them, {@code reportMilliseconds} after the first one, until Python has something to do:
+   * there are rows for it, a sink or a plan has failed, {@link #wake} was called, or the buffer is full and holds fewer
+   * than {@code mostMessages}. Then nothing is delivered until the next call with {@code isNew}; others change what the
+   * current one has said. With {@code reportMilliseconds} 0, that is after each batch.
    */
-  public synchronized byte[] poll(int leastMessages, int mostMessages, long reportMilliseconds) throws Exception {
+  public synchronized void resume(int leastMessages, int mostMessages, long reportMilliseconds, boolean isNew) {
     least = leastMessages;
     most = mostMessages;
     intervalNanos = TimeUnit.MILLISECONDS.toNanos(reportMilliseconds);
-    open(true);
+    if (!isOpen && isNew) {
+      open(true);
+      report.isFirst = true;
+    }
     advance();
-    if (isBusy || !isDue()) {
-      isAwaited = true;
-      return null;
-    }
-    open(false);
-    isAwaited = false;
-    isWoken = false;
-    if (report.isEmpty() && source.failure() != null) {
-      throw source.failure();
-    }
-    return report.isEmpty() ? NOTHING : takeReport();
   }
 
-  /** Lets {@link #poll} return as soon as no batch is being delivered. */
+  /** Stops as soon as no batch is being delivered. */
   public synchronized void wake() {
     isWoken = true;
     advance();
+  }
+
+  /** Raises the error of the source. */
+  public void raiseSourceFailure() throws Exception {
+    throw source.failure();
   }
 
   /** Raises the error of the plan that has failed. */
@@ -150,7 +141,16 @@ public final class BatchLoop {
     mark.release();
   }
 
+  /**
+   * Returns the number of messages, nanoseconds of work, the number of the step whose plan has failed or -1, and the
+   * offsets after the messages, such as {@code 12 5000 -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an empty
+   * line; and the Arrow data of all steps. The batch in which a plan has failed is not part of the first line. Nothing if
+   * there was no batch.
+   */
   private byte[] takeReport() {
+    if (report.isEmpty()) {
+      return NOTHING;
+    }
     int failed = failure == null ? -1 : steps.indexOf(report.failed);
     var text = new StringBuilder();
     text.append(report.messages).append(' ').append(report.workNanos).append(' ').append(failed).append(' ');
@@ -179,34 +179,39 @@ public final class BatchLoop {
     }
   }
 
-  /** Delivers the next batch if there is one, or lets Python have the report if it is due. */
+  /** Delivers the next batch if there is one, and lets Python have the report if it is due. */
   private synchronized void advance() {
     if (!isOpen || isBusy) {
       return;
     }
-    if (isDue()) {
-      if (isAwaited) {
-        isAwaited = false;
-        Signals.add(number);
-      }
-    } else if (!isQueued && source.isReady(least)) {
+    if (needsPython()) {
+      boolean hasFailed = report.isEmpty() && source.failure() != null;
+      open(false);
+      isWoken = false;
+      Signals.add(number, hasFailed ? Signals.Kind.FAILED : Signals.Kind.STOPPED, takeReport());
+      return;
+    }
+    if (report.isDue(intervalNanos)) {
+      Signals.add(number, Signals.Kind.REPORT, takeReport());
+    }
+    if (!isQueued && source.isReady(least)) {
       isQueued = true;
       WORKERS.submit(this::deliver);
     }
   }
 
-  /** Whether Python has something to do. */
-  private boolean isDue() {
+  /** Whether nothing is delivered any more until Python has done something. */
+  private boolean needsPython() {
     return isWoken
-        || report.isUrgent
+        || report.needsPython
         || source.failure() != null
         || source.isBehind(most)
-        || System.nanoTime() >= report.due(intervalNanos);
+        || (intervalNanos == 0 && report.batches > 0);
   }
 
   /** Lets Python have the report when it is due, also if no batch follows. */
   private void watchReport() {
-    if (!isWatched && report.batches > 0) {
+    if (!isWatched && isOpen && report.batches > 0) {
       isWatched = true;
       TIMER.schedule(this::onTime, report.due(intervalNanos) - System.nanoTime(), TimeUnit.NANOSECONDS);
     }
@@ -215,9 +220,7 @@ public final class BatchLoop {
   private synchronized void onTime() {
     isWatched = false;
     advance();
-    if (isOpen && !isDue()) {
-      watchReport();
-    }
+    watchReport();
   }
 
   /** On the thread of a worker. */
@@ -225,7 +228,7 @@ public final class BatchLoop {
     long began;
     synchronized (this) {
       isQueued = false;
-      if (!isOpen || isBusy || isDue() || !source.isReady(least)) {
+      if (!isOpen || isBusy || needsPython() || !source.isReady(least)) {
         advance();
         return;
       }
@@ -260,24 +263,22 @@ public final class BatchLoop {
     for (Step step : steps) {
       step.complete();
       hasRows |= step.rows > 0;
-      report.isUrgent |= step.needsPython();
+      report.needsPython |= step.needsPython();
     }
     if (error == null) {
       report.add(source, now);
     } else {
       failure = error;
       report.failed = failedStep;
-      report.isUrgent = true;
     }
+    report.needsPython |= error != null || steps.isEmpty();
     report.workNanos += now - began;
     report.hasRows |= hasRows;
-    report.isUrgent |= steps.isEmpty() || (hasRows && began - lastBatch > QUIET_NANOS);
+    report.isWanted |= report.isFirst || (hasRows && began - lastBatch > QUIET_NANOS);
     lastBatch = now;
     isBusy = false;
     advance();
-    if (isOpen && !isDue()) {
-      watchReport();
-    }
+    watchReport();
   }
 
   /** A plan and where its rows go; and what has happened since the last report. */
@@ -356,8 +357,12 @@ public final class BatchLoop {
     private int messages;
     private long workNanos;
     private boolean hasRows;
-    /** Whether Python has something to do now. */
-    private boolean isUrgent;
+    /** Whether the first batch is reported at once: without it, no epoch begins. */
+    private boolean isFirst;
+    /** Whether Python gets it now. */
+    private boolean isWanted;
+    /** Whether Python has something to do. */
+    private boolean needsPython;
     /** The time of the first batch. */
     private long began;
     /** The step whose plan has failed. */
@@ -372,16 +377,16 @@ public final class BatchLoop {
     }
 
     boolean isEmpty() {
-      return batches == 0 && !isUrgent;
+      return batches == 0 && !needsPython;
+    }
+
+    boolean isDue(long intervalNanos) {
+      return batches > 0 && (isWanted || System.nanoTime() >= due(intervalNanos));
     }
 
     /** Returns when Python gets the report. */
-    long due(long intervalNanos) {
-      if (batches == 0) {
-        return Long.MAX_VALUE;
-      }
-      long wait = intervalNanos * (hasRows ? 1 : WITHOUT_ROWS) * (1 + OPEN.get() / MANY_LOOPS);
-      return began + wait;
+    private long due(long intervalNanos) {
+      return began + intervalNanos * (hasRows ? 1 : WITHOUT_ROWS) * (1 + OPEN.get() / MANY_LOOPS);
     }
   }
 }
