@@ -4,7 +4,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
 # each worker has a Spark session and services of its own: about 3 GB
-WORKERS ?= 3
+WORKERS ?= 4
 PYTEST := $(BIN)/pytest -q -n $(WORKERS) --no-loadscope-reorder
 # how long each fuzz test of `make soak` runs
 SOAK_SECONDS ?= 600

@@ -50,7 +50,7 @@ class Task:
         something for its thread."""
         self.name = name
         self.context = contextvars.copy_context()
-        #: CPU time of all steps
+        #: CPU time of all steps; the work may add what others have used for it
         self.cpu_seconds = 0.0
         self._make_steps = steps
         self._clock = clock
@@ -195,16 +195,16 @@ def wait_elsewhere() -> None:
 
 
 class _Workers:
-    """Threads that run steps."""
+    """Threads that run steps. The one that has just become idle gets the next step: the others end after some time."""
 
     def __init__(self, most: int) -> None:
         """At most ``most`` threads work, besides those that are late."""
         self._most = most
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
         self._ready: deque[Callable[[], None]] = deque()
         #: the threads that work → since when
         self._working: dict[int, float] = {}
-        self._idle = 0
+        self._idle: list[_IdleThread] = []
         #: whether `_check` is going to be called
         self._checks = False
 
@@ -214,54 +214,79 @@ class _Workers:
         return bool(self._ready)
 
     def submit(self, work: Callable[[], None]) -> None:
-        with self._changed:
+        with self._lock:
             self._ready.append(work)
-            if len(self._ready) <= self._idle:
-                self._changed.notify()
-            else:
-                self._grow()
+            self._distribute()
 
     def wait_elsewhere(self) -> None:
-        with self._changed:
+        with self._lock:
             if threading.get_ident() in self._working:
                 self._working[threading.get_ident()] = float("-inf")
-                self._grow()
+                self._distribute()
 
-    def _grow(self) -> None:
-        """Start a thread for work that waits, if fewer than `most` work in time; otherwise, look again later."""
-        if len(self._ready) <= self._idle:
-            return
+    def _distribute(self) -> None:
+        """Let threads work if fewer than `most` work in time; otherwise, look again later."""
         now = time.monotonic()
-        if sum(now - since < _LATE for since in self._working.values()) < self._most:
-            thread = threading.Thread(target=self._work, name="task", daemon=True)
-            thread.start()
-            self._working[thread.ident or 0] = now
-        if not self._checks:
+        free = self._most - sum(now - since < _LATE for since in self._working.values())
+        while self._ready and free > 0:
+            free -= 1
+            if self._idle:
+                idle = self._idle.pop()
+                self._working[idle.ident] = now
+                idle.give(self._ready.popleft())
+            else:
+                thread = threading.Thread(target=self._work, args=(self._ready.popleft(),), name="task", daemon=True)
+                thread.start()
+                self._working[thread.ident or 0] = now
+        if self._ready and not self._checks:
             self._checks = True
             _CLOCK.call_later(_LATE, self._check)
 
     def _check(self) -> None:
-        with self._changed:
+        with self._lock:
             self._checks = False
-            self._grow()
+            self._distribute()
 
-    def _work(self) -> None:
-        while (work := self._next()) is not None:
+    def _work(self, first: Callable[[], None]) -> None:
+        work: Callable[[], None] | None = first
+        while work is not None:
             work()
+            work = self._next()
 
     def _next(self) -> Callable[[], None] | None:
         """Wait for work; None if this thread is not needed."""
-        me = threading.get_ident()
-        with self._changed:
-            self._working.pop(me, None)
-            if not self._ready:
-                self._idle += 1
-                self._changed.wait(_IDLE)
-                self._idle -= 1
-            if not self._ready:
-                return None
-            self._working[me] = time.monotonic()
-            return self._ready.popleft()
+        idle = _IdleThread()
+        with self._lock:
+            if self._ready:
+                self._working[idle.ident] = time.monotonic()
+                return self._ready.popleft()
+            del self._working[idle.ident]
+            self._idle.append(idle)
+        if (work := idle.wait(_IDLE)) is None:
+            with self._lock:
+                if idle in self._idle:
+                    self._idle.remove(idle)
+                    return None
+            work = idle.wait(_IDLE)  # it has been given some at the last moment
+        return work
+
+
+class _IdleThread:
+    """The current thread, and the work that it gets."""
+
+    def __init__(self) -> None:
+        self.ident = threading.get_ident()
+        self._work: Callable[[], None] | None = None
+        self._given = threading.Lock()
+        self._given.acquire()
+
+    def give(self, work: Callable[[], None]) -> None:
+        self._work = work
+        self._given.release()
+
+    def wait(self, seconds: float) -> Callable[[], None] | None:
+        """Return the work; None if there is none in this time."""
+        return self._work if self._given.acquire(timeout=seconds) else None
 
 
 _WORKERS: Final = _Workers(max(4, 2 * (os.cpu_count() or 1)))

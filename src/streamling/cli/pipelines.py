@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -140,11 +140,17 @@ def _fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "lag", _number(found["lag"])
     yield "checkpoint", _checkpoint(found["epoch"], costs.get("checkpoint_age"))
     yield "threads", _number(costs.get("threads"))
-    yield "CPU seconds", _number(costs.get("cpu_seconds"))
+    yield "CPU", _cpu(costs)
     yield "size", f"{found['size']}, {found['isolation']}"
     yield "managed by", {"dir": "a file in the server's folder"}.get(found["managed_by"], found["managed_by"])
     yield "version", f"{found['generation']}, changed {found['updated_at']}, created {found['created_at']}"
     yield "settings", json.dumps(found["config"], ensure_ascii=False) if found["config"] else ""
+
+
+def _cpu(costs: Mapping[str, Any]) -> str:
+    seconds, percent = costs.get("cpu_seconds"), costs.get("cpu_percent")
+    now = "" if percent is None else f"{percent:.1f} % of a core"
+    return ", ".join(filter(None, (now, "" if seconds is None else f"{_number(seconds)} s since the start")))
 
 
 def _checkpoint(epoch: int | None, age: float | None) -> str:

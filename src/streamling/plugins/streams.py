@@ -38,6 +38,8 @@ class StreamBatch(SourceBatch):
     messages: Any = None
     #: seconds of work for it before `Stream.next` returned it
     busy: float = 0.0
+    #: CPU time that the JVM has used for it, as far as that is known
+    cpu_seconds: float = 0.0
     #: whether further small batches are being delivered: then the flow does nothing but to ask for them, until it calls
     #: `Stream.wake`
     continues: bool = False

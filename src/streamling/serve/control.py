@@ -48,7 +48,7 @@ class ControlPlane:
         self.logs = logs
         self._reconciler = reconciler
         self._launchers = launchers
-        self._rates = RowRates()
+        self._rows, self._cpu = Rates(), Rates()
 
     @property
     def secrets(self) -> SecretStore:
@@ -104,7 +104,8 @@ class ControlPlane:
     def _fields(self, record: PipelineRecord) -> dict[str, Any]:
         key = record.key
         actual, measures = self._reconciler.actual(key), self._reconciler.measure(key)
-        failure = actual.last_failure
+        failure, now = actual.last_failure, time.monotonic()
+        cpu = None if measures.cpu_seconds is None else self._cpu.rate(key, now, measures.cpu_seconds)
         same = ("namespace", "name", "desired", "generation", "etag", "size", "isolation", "managed_by")
         return {
             **{name: getattr(record, name) for name in (*same, "created_at", "updated_at")},
@@ -124,10 +125,11 @@ class ControlPlane:
             "lag": measures.lag,
             "epoch": measures.epoch,
             "costs": Costs(
-                rows_per_second=self._rates.rate(key, time.monotonic(), measures.rows_out),
+                rows_per_second=self._rows.rate(key, now, measures.rows_out),
                 checkpoint_age=measures.checkpoint_age,
                 threads=measures.threads,
                 cpu_seconds=measures.cpu_seconds,
+                cpu_percent=None if cpu is None else 100 * cpu,
             ),
         }
 
@@ -186,21 +188,21 @@ def _moment(seconds: float) -> datetime:
 _SECONDS = 10.0
 
 
-class RowRates:
+class Rates:
     """Remembers the counts of the last seconds. Called from any thread; a lost count does no harm."""
 
     def __init__(self) -> None:
-        self._counts: dict[PipelineKey, deque[tuple[float, int]]] = {}
+        self._counts: dict[PipelineKey, deque[tuple[float, float]]] = {}
 
-    def rate(self, key: PipelineKey, now: float, rows: int) -> float | None:
-        """Return the rows per second since the oldest count within the last seconds; None if there is none."""
+    def rate(self, key: PipelineKey, now: float, count: float) -> float | None:
+        """Return the increase per second since the oldest count within the last seconds; None if there is none."""
         counts = self._counts.setdefault(key, deque())
-        if counts and rows < counts[-1][1]:  # the pipeline has been restarted
+        if counts and count < counts[-1][1]:  # the pipeline has been restarted
             counts.clear()
         while len(counts) > 1 and now - counts[0][0] > _SECONDS:
             counts.popleft()
-        rate = (rows - counts[0][1]) / (now - counts[0][0]) if counts and now > counts[0][0] else None
-        counts.append((now, rows))
+        rate = (count - counts[0][1]) / (now - counts[0][0]) if counts and now > counts[0][0] else None
+        counts.append((now, count))
         return rate
 
 

@@ -11,7 +11,9 @@ METRICS: Final = {
     "pipeline_ready": Metric("gauge", "1 if all nodes of a pipeline are connected, otherwise 0."),
     "pipeline_restarts": Metric("counter", "Restarts of a pipeline after failures."),
     "pipeline_lag": Metric("gauge", "Rows that the sources of a pipeline have not read yet."),
-    "pipeline_cpu_seconds": Metric("counter", "CPU time that a pipeline has used in Python."),
+    "pipeline_cpu_seconds": Metric(
+        "counter", "CPU time that a pipeline has used in Python, and for its small batches in the JVM."
+    ),
     "pipeline_checkpoint_age_seconds": Metric("gauge", "Seconds since the last checkpoint of a pipeline."),
     "pipeline_series_left_out": Metric(
         "gauge",

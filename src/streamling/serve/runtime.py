@@ -85,7 +85,7 @@ class Measures:
     epoch: int | None = None
     #: seconds since the last checkpoint
     checkpoint_age: float | None = None
-    #: Python threads that work for it, and the CPU time that it has used in Python
+    #: Python threads that work for it, and the CPU time that it has used, without that of Spark jobs
     threads: int | None = None
     cpu_seconds: float | None = None
 

@@ -42,8 +42,10 @@ class Costs(BaseModel):
     #: seconds since the last checkpoint
     checkpoint_age: float | None = None
     threads: int | None = None
-    #: CPU time that it has used in Python since the start
+    #: CPU time that it has used since the start, without that of Spark jobs
     cpu_seconds: float | None = None
+    #: the same over the last seconds, as a percentage of a core
+    cpu_percent: float | None = None
 
 
 class LastError(BaseModel):

@@ -1,4 +1,4 @@
-"""What each pipeline costs in Python: its tasks, and its threads."""
+"""What each pipeline costs: its tasks, and its threads."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ThreadMeter:
         self._measured_at = float("-inf")
 
     def costs(self, pipeline: str) -> ThreadCosts:
-        """Return how many threads work for ``pipeline``, and the CPU time that it has used. What runs in the JVM is not
+        """Return how many threads work for ``pipeline``, and the CPU time that it has used. Spark jobs are not
         included."""
         with self._lock:
             if time.monotonic() - self._measured_at > _FRESH_SECONDS:

@@ -62,6 +62,8 @@ class Taken:
     failed_offsets: Mapping[int, int] = field(default_factory=dict)
     #: seconds of work
     busy: float = 0.0
+    #: CPU time of the JVM for it, without that of writing
+    cpu_seconds: float = 0.0
     #: whether further batches are being delivered
     continues: bool = False
 
@@ -136,7 +138,7 @@ class MessageBuffer:
         """Parse a report (`BatchLoop.takeReport`)."""
         end = data.index(b"\n\n")
         first, *lines = data[:end].decode().split("\n")
-        count, busy, failed_step, offsets = first.split(" ", 3)
+        count, busy, cpu, failed_step, offsets = first.split(" ", 4)
         arrow, results = memoryview(data)[end + 2 :], []
         for number, line in enumerate(lines):
             rows, sent, planned, written, failed, size, observed = line.split(" ", 6)
@@ -154,7 +156,9 @@ class MessageBuffer:
                 )
             )
             arrow = arrow[int(size) :]
-        taken = Taken(self._subscription, int(count), _offsets(offsets), results, busy=int(busy) / 1e9)
+        taken = Taken(
+            self._subscription, int(count), _offsets(offsets), results, busy=int(busy) / 1e9, cpu_seconds=int(cpu) / 1e9
+        )
         if failed_step == "-1":
             return taken
         try:

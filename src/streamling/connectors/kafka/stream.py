@@ -142,6 +142,7 @@ class KafkaStream(Stream):
             failure=failure,
             messages=taken.messages,
             busy=taken.busy,
+            cpu_seconds=taken.cpu_seconds,
             continues=taken.continues,
         )
 

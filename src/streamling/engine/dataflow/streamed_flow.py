@@ -167,6 +167,7 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
             small.deliver(batch)
         elif may_hold_rows(batch):
             self._segment.run_stream(self._rows(batch))
+        self._task.cpu_seconds += batch.cpu_seconds
         self._move(batch.position)
         self._delivered(batch.count or 0)
         self._log_recovery()

@@ -1,6 +1,8 @@
 package streamling.kafka;
 
 import java.io.ByteArrayOutputStream;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -36,6 +38,7 @@ public final class BatchLoop {
   private static final AtomicInteger OPEN = new AtomicInteger();
   private static final AtomicLong NUMBERS = new AtomicLong();
   private static final byte[] NOTHING = {};
+  private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   private static final ScheduledExecutorService TIMER =
       Executors.newSingleThreadScheduledExecutor(
           work -> {
@@ -142,8 +145,8 @@ public final class BatchLoop {
   }
 
   /**
-   * Returns the number of messages, nanoseconds of work, the number of the step whose plan has failed or -1, and the
-   * offsets after the messages, such as {@code 12 5000 -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an empty
+   * Returns the number of messages, nanoseconds of work and of CPU time, the number of the step whose plan has failed or
+   * -1, and the offsets after the messages, such as {@code 12 5000 900 -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an empty
    * line; and the Arrow data of all steps. The batch in which a plan has failed is not part of the first line. Nothing if
    * there was no batch.
    */
@@ -153,7 +156,7 @@ public final class BatchLoop {
     }
     int failed = failure == null ? -1 : steps.indexOf(report.failed);
     var text = new StringBuilder();
-    text.append(report.messages).append(' ').append(report.workNanos).append(' ').append(failed).append(' ');
+    text.append(report.messages).append(' ').append(report.workNanos).append(' ').append(report.cpuNanos).append(' ').append(failed).append(' ');
     text.append(text(report.offsets));
     var data = new ByteArrayOutputStream();
     for (Step step : steps) {
@@ -236,6 +239,7 @@ public final class BatchLoop {
       source.take(most);
       began = System.nanoTime();
     }
+    long cpuBefore = THREADS.getCurrentThreadCpuTime();
     List<CompletableFuture<?>> writes = new ArrayList<>(steps.size());
     Step current = null;
     Throwable error = null;
@@ -253,11 +257,12 @@ public final class BatchLoop {
     }
     Step failedStep = current;
     Throwable planFailure = error;
+    long cpu = THREADS.getCurrentThreadCpuTime() - cpuBefore;
     CompletableFuture.allOf(writes.toArray(CompletableFuture[]::new))
-        .whenComplete((nothing, writeError) -> complete(began, failedStep, planFailure));
+        .whenComplete((nothing, writeError) -> complete(began, cpu, failedStep, planFailure));
   }
 
-  private synchronized void complete(long began, Step failedStep, Throwable error) {
+  private synchronized void complete(long began, long cpu, Step failedStep, Throwable error) {
     long now = System.nanoTime();
     boolean hasRows = false;
     for (Step step : steps) {
@@ -273,6 +278,7 @@ public final class BatchLoop {
     }
     report.needsPython |= error != null || steps.isEmpty();
     report.workNanos += now - began;
+    report.cpuNanos += cpu;
     report.hasRows |= hasRows;
     report.isWanted |= report.isFirst || (hasRows && began - lastBatch > QUIET_NANOS);
     lastBatch = now;
@@ -356,6 +362,7 @@ public final class BatchLoop {
     private int batches;
     private int messages;
     private long workNanos;
+    private long cpuNanos;
     private boolean hasRows;
     /** Whether the first batch is reported at once: without it, no epoch begins. */
     private boolean isFirst;

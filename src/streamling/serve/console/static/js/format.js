@@ -49,6 +49,8 @@ export const megabytes = (value) =>
 
 export const percent = (share) => (share === null || share === undefined ? "–" : `${Math.round(share * 100)} %`);
 
+export const cores = (percent) => (percent === null || percent === undefined ? "–" : `${percent.toFixed(percent < 9.95 ? 1 : 0)} %`);
+
 // A value of a row as one line of text.
 export function cell(value) {
   if (value === null || value === undefined) return "null";

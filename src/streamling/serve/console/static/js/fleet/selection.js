@@ -18,6 +18,7 @@ const KEYS = {
   state: (pipeline) => SEVERITY.indexOf(pipeline.state) - (isUnstable(pipeline) ? 0.5 : 0),
   rate: (pipeline) => -(pipeline.costs?.rows_per_second ?? -1),
   lag: (pipeline) => -(pipeline.lag ?? -1),
+  cpu: (pipeline) => -(pipeline.costs?.cpu_percent ?? -1),
 };
 
 export function select(pipelines, { text, group, namespace, sort }) {

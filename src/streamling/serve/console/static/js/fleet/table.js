@@ -1,7 +1,7 @@
 // A table that draws only the rows on the screen.
 import { useAccess } from "../access.js";
 import { isPaused } from "../actions.js";
-import { clock, count, rate, since, until } from "../format.js";
+import { clock, cores, count, rate, since, until } from "../format.js";
 import { useMedia } from "../hooks.js";
 import { pipelineLink } from "../router.js";
 import { Button, html, StateBadge, useEffect, useRef, useState } from "../ui.js";
@@ -13,7 +13,7 @@ const ROW = 56;
 const CARD = 96;
 const BEYOND = 6;
 const COLUMNS = [["name", "Pipeline", true], ["state", "State", true], ["rate", "Rows", true], ["spark", "Trend", false],
-  ["lag", "Lag", true], ["error", "Last error", false], ["actions", "Actions", false]];
+  ["lag", "Lag", true], ["cpu", "CPU", true], ["error", "Last error", false], ["actions", "Actions", false]];
 
 function useWindow(element, total, height) {
   const [range, setRange] = useState([0, 30]);
@@ -56,6 +56,7 @@ function Row({ pipeline, values, top, index, act, mayChange }) {
     <div role="cell" class="c-spark"><${Sparkline} values=${values} /></div>
     <div role="cell" class="c-lag number">${count(pipeline.lag)}${!isRunning && pipeline.lag !== null
       && html`<span class="muted small">${" "}as of ${clock(pipeline.state_since)}</span>`}</div>
+    <div role="cell" class="c-cpu number" title="of a core, without Spark jobs">${cores(isRunning ? pipeline.costs?.cpu_percent : null)}</div>
     <div role="cell" class="c-error" title=${errorOf(pipeline)}>${errorOf(pipeline)}</div>
     <div role="cell" class="c-actions">${mayChange && html`
       <${Button} icon=${paused ? "play" : "paused"} kind="quiet" label="${paused ? "Resume" : "Pause"} ${name}"
