@@ -397,13 +397,13 @@ public final class MessageReader implements Runnable {
       changed.forEach(Subscription::reportChange);
     }
     if (isPaced) {
-      nextPoll = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(kind.paceMilliseconds * paceFactor(first.count() + rest.count()));
+      nextPoll = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(kind.paceMilliseconds * paceFactor());
     }
   }
 
-  private int paceFactor(int messages) {
+  private int paceFactor() {
     int most = members.values().stream().mapToInt(Set::size).max().orElse(0);
-    return 1 + most / MANY_STREAMS + (messages >= 4 && messages < 100 ? 1 : 0);
+    return 1 + most / MANY_STREAMS;
   }
 
   private void distribute(ConsumerRecords<byte[], byte[]> records, Set<Subscription> changed) {
