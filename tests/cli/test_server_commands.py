@@ -302,8 +302,9 @@ def test_ls_and_describe_show_what_a_pipeline_does(fleet: Project, served: Runni
     assert re.fullmatch(r"default +orders +running +yes +2 +0 +\d+ s", listed[1])
     assert "there are no pipelines that match" in fleet.call("ls", "--state", "paused").err
     described = fleet.call("describe", "orders").out
-    for line in ("name         default/orders", "rows         2 to out", 'settings     {"job_mode": false}'):
-        assert line in described
+    for name, value in (("name", "default/orders"), ("rows", "2 to out"), ("settings", '{"job_mode": false}')):
+        assert re.search(f"^{name} +{re.escape(value)}", described, re.MULTILINE)
+    assert re.search(r"^CPU +.*s since the start", described, re.MULTILINE)
     assert re.search(r"state +running, ready for \d+ s \(desired: running\)", described)
     assert "  sinks:\n    out: {type: blackhole, from: large}" in described
 

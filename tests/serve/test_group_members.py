@@ -1,4 +1,4 @@
-"""Pipelines of a server run once: they commit offsets to their consumer groups without being members."""
+"""Kafka pipelines of a server: they commit offsets without being members of their groups, and share their topics."""
 
 from __future__ import annotations
 
@@ -46,3 +46,27 @@ sinks: {{out: {{type: blackhole, from: rows}}}}
         produce(kafka.brokers, topic, [Message(b'{"id": 2}')])
         server.eventually(lambda: offset() == 2)
         assert admin.describe_consumer_groups([group])[group].result().members == []
+
+
+def test_pipelines_know_what_they_cost_and_share(kafka, tmp_path):
+    topic = f"shared-{uuid4().hex[:8]}"
+    create_topic(kafka.brokers, topic, partitions=1)
+    variables = {"STREAMLING__KAFKA_SOURCE__BROKERS": kafka.brokers}
+    with ServeProcess(tmp_path, variables) as server:
+        client = server.start()
+        for name in ("one", "two"):
+            definition = f"""
+sources: {{rows: {{type: kafka, topic: {topic}, data_format: json, schema: {{id: bigint}}, primary_key: id}}}}
+transforms: {{{name}: {{type: sql, primary_key: id, sql: "SELECT id FROM rows WHERE id > 1"}}}}
+sinks: {{out: {{type: blackhole, from: {name}}}}}
+"""
+            assert client.create(name, definition).status == 201
+        server.eventually(lambda: all(client.pipeline(name)["costs"]["shared_with"] == 1 for name in ("one", "two")))
+        before = client.pipeline("one")["costs"]["cpu_seconds"]
+        produce(kafka.brokers, topic, [Message(b'{"id": %d}' % number) for number in range(3000)])
+        server.eventually(lambda: client.pipeline("one")["rows_in"] == 3000)
+        costs = client.pipeline("one")["costs"]
+        assert costs["cpu_seconds"] > before
+        assert costs["cpu_percent"] > 0
+        assert client.request("DELETE", "/pipelines/default/two").status == 202
+        server.eventually(lambda: client.pipeline("one")["costs"]["shared_with"] == 0)

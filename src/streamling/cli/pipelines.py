@@ -141,6 +141,7 @@ def _fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "checkpoint", _checkpoint(found["epoch"], costs.get("checkpoint_age"))
     yield "threads", _number(costs.get("threads"))
     yield "CPU", _cpu(costs)
+    yield "topic", f"read once for this and {others} other sources" if (others := costs.get("shared_with")) else ""
     yield "size", f"{found['size']}, {found['isolation']}"
     yield "managed by", {"dir": "a file in the server's folder"}.get(found["managed_by"], found["managed_by"])
     yield "version", f"{found['generation']}, changed {found['updated_at']}, created {found['created_at']}"

@@ -148,6 +148,11 @@ class Stream(ABC):
         """Let `next` return None, or a last batch, as soon as nothing is being delivered, and call `on_ready` then.
         Called on any thread when the flow has something else to do: a marker, a commit, a restart, the end."""
 
+    @property
+    def shared_with(self) -> int:
+        """The number of other streams of the process for which the same rows are read once; for people."""
+        return 0
+
     def is_evaluating(self) -> bool:
         """Return whether a step is being evaluated, also after the JVM has died because of it."""
         return False

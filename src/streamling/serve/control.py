@@ -130,6 +130,7 @@ class ControlPlane:
                 threads=measures.threads,
                 cpu_seconds=measures.cpu_seconds,
                 cpu_percent=None if cpu is None else 100 * cpu,
+                shared_with=measures.shared_with,
             ),
         }
 

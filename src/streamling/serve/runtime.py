@@ -88,6 +88,8 @@ class Measures:
     #: Python threads that work for it, and the CPU time that it has used, without that of Spark jobs
     threads: int | None = None
     cpu_seconds: float | None = None
+    #: other streams of the process for which the rows of a source are read once
+    shared_with: int = 0
 
 
 class PipelineHandle(Protocol):

@@ -46,6 +46,8 @@ class Costs(BaseModel):
     cpu_seconds: float | None = None
     #: the same over the last seconds, as a percentage of a core
     cpu_percent: float | None = None
+    #: how many other sources of the server get the same messages, which are read once for all of them
+    shared_with: int = 0
 
 
 class LastError(BaseModel):

@@ -150,6 +150,7 @@ class SharedHandle:
             checkpoint_age=status.checkpoint_age,
             threads=costs.threads,
             cpu_seconds=costs.cpu_seconds,
+            shared_with=run.graph.shared_with,
         )
 
     def counts(self) -> RunCounts | None:

@@ -140,6 +140,13 @@ def test_streams_share_a_consumer(spark, kafka, topic, open_buffer) -> None:
     assert _readers(spark) == 1
 
 
+def test_buffers_know_how_many_others_get_the_messages_of_the_same_consumer(kafka, topic, open_buffer) -> None:
+    first, second, other = (open_buffer(topic, {0: 0, 1: 0}, client=client) for client in ("test", "test", "other"))
+    assert (first.shared_with, second.shared_with, other.shared_with) == (1, 1, 0)
+    second.close()
+    assert first.shared_with == 0
+
+
 class Reading:
     """A stream of partition 0 that checks that it gets every message once, in order."""
 

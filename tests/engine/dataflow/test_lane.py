@@ -180,6 +180,18 @@ def test_finalized_comes_between_data_calls():
     assert work.seen.index("mark 1") < work.seen.index("finalized 1")
 
 
+def test_finalized_comes_before_the_end_also_if_the_lane_was_busy():
+    work = Recorder()
+    work.go.clear()
+    one = lane(work)
+    one.mark("a", 1)
+    one.end()
+    one.notify_finalized(1)
+    work.go.set()
+    assert one.join(10)
+    assert work.seen == ["open", "mark 1", "finalized 1", "close"]
+
+
 def test_rows_that_may_belong_to_the_next_epoch_are_distinguished():
     work = Recorder()
     one = lane(work, "a", "b", "c")

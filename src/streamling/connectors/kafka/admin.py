@@ -178,20 +178,14 @@ class KafkaAdmin:
 
     def commit_later(
         self, group: str, topic: str, offsets: Mapping[int, int], metadata: str = ""
-    ) -> Callable[[], StreamlingError | None]:
-        """Do the same without waiting. Returns what raises nothing, and returns the error if there is one by then."""
-        committed = java_offsets(self._jvm, topic, offsets, metadata)
-        future = self._admin.alterConsumerGroupOffsets(group, committed).all()
-
-        def error() -> StreamlingError | None:
-            try:
-                if future.isDone():
-                    self.translate_errors(topic, lambda: self._result_of(future))
-            except StreamlingError as failure:
-                return failure
-            return None
-
-        return error
+    ) -> StreamlingError | None:
+        """Do the same without waiting. Returns why the call before has failed."""
+        java, text = java_class(self._jvm, "streamling.kafka.GroupOffsets"), offsets_text(offsets)
+        try:
+            self.translate_errors(topic, lambda: java.commitLater(self._admin, group, topic, text, metadata))
+        except StreamlingError as error:
+            return error
+        return None
 
     def committed(self, group: str, topic: str) -> dict[int, Committed]:
         """Return the offsets that a consumer group has committed for ``topic``; empty if the group does not exist."""
@@ -316,8 +310,12 @@ class KafkaAdmin:
 
 def java_offsets(jvm: Any, topic: str, offsets: Mapping[int, int], metadata: str) -> Any:
     """Return offsets of next messages as the Java clients commit them, each with ``metadata``."""
-    text = " ".join(f"{partition}={offset}" for partition, offset in offsets.items())
-    return java_class(jvm, "streamling.kafka.GroupOffsets").of(topic, text, metadata)
+    return java_class(jvm, "streamling.kafka.GroupOffsets").of(topic, offsets_text(offsets), metadata)
+
+
+def offsets_text(offsets: Mapping[int, int]) -> str:
+    """Return partitions and the offsets of their next messages: ``0=17 3=4``."""
+    return " ".join(f"{partition}={offset}" for partition, offset in offsets.items())
 
 
 def java_map(jvm: Any, entries: Mapping[Any, Any]) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import deque
+import threading
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,19 @@ _SETTINGS = {
 
 
 _WAIT: Final = Wait(math.inf)
+
+#: client settings, pace and topic
+_Scan = tuple[frozenset[tuple[str, str]], float, str]
+#: the open buffers: messages are read once for all of those with an equal scan
+_scans: Counter[_Scan] = Counter()
+_scans_lock: Final = threading.Lock()
+
+
+def _count_scan(scan: _Scan, buffers: int) -> None:
+    with _scans_lock:
+        _scans[scan] += buffers
+        if not _scans[scan]:
+            del _scans[scan]
 
 
 @dataclass(frozen=True)
@@ -89,9 +103,16 @@ class MessageBuffer:
         are read together, after this time."""
         jvm: Any = spark._jvm
         self._jvm = jvm
-        client = java_map(jvm, {**settings, **_SETTINGS, "isolation.level": isolation_level})
+        client = {**settings, **_SETTINGS, "isolation.level": isolation_level}
+        self._scan: _Scan = (frozenset(client.items()), pace, topic)
         self._subscription: Any = java_class(jvm, "streamling.kafka.MessageReader").subscribe(
-            client, topic, java_map(jvm, offsets), is_whole, BUFFER_MESSAGES, _BUFFER_BYTES, int(pace * 1000)
+            java_map(jvm, client),
+            topic,
+            java_map(jvm, offsets),
+            is_whole,
+            BUFFER_MESSAGES,
+            _BUFFER_BYTES,
+            int(pace * 1000),
         )
         self._loop: Any = java_class(jvm, "streamling.kafka.BatchLoop")(self._subscription)
         self._steps: Sequence[LocalStep] = ()
@@ -103,6 +124,7 @@ class MessageBuffer:
         self._told: tuple[int, int, float] | None = None
         self._on_ready = on_ready
         self._signals.listen(self._number, self._on_signal)
+        _count_scan(self._scan, 1)
         #: the byte of a file that is 1 while the JVM evaluates a step
         self._mark, _, self._marks = self._loop.markPlace().partition(" ")
 
@@ -188,8 +210,14 @@ class MessageBuffer:
         """Drop all messages and continue at ``offsets``."""
         self._subscription.seek(java_map(self._jvm, offsets))
 
+    @property
+    def shared_with(self) -> int:
+        """The number of other buffers of the process that get the messages of one consumer with it."""
+        return max(0, _scans[self._scan] - 1)
+
     def close(self) -> None:
-        self._signals.ignore(self._number)
+        if self._signals.ignore(self._number):
+            _count_scan(self._scan, -1)
         with _unless_jvm_ended():
             self._loop.close()
 

@@ -43,9 +43,10 @@ class Signals:
                 self._has_thread = True
                 threading.Thread(target=self._run, name="kafka signals", daemon=True).start()
 
-    def ignore(self, number: int) -> None:
+    def ignore(self, number: int) -> bool:
+        """Call its listener no more; False if it has none."""
         with self._lock:
-            self._listeners.pop(number, None)
+            return self._listeners.pop(number, None) is not None
 
     def _run(self) -> None:
         from py4j.protocol import Py4JError

@@ -107,6 +107,10 @@ class KafkaStream(Stream):
             if self._buffer is not None:
                 self._buffer.wake()
 
+    @property
+    def shared_with(self) -> int:
+        return 0 if self._buffer is None else self._buffer.shared_with
+
     def is_evaluating(self) -> bool:
         return self._buffer is not None and self._buffer.is_evaluating()
 

@@ -171,6 +171,11 @@ class Flow(ABC, Generic[SourceT]):
         """Return what rows of a real-time source would wait for. Called before the start."""
         return ()
 
+    @property
+    def shared_with(self) -> int:
+        """The number of other streams of the process for which the same rows are read once."""
+        return 0
+
     def restart(self, timeout: float) -> bool:
         """Restart the source's stream at its position, if it has one; False if the current batch was not delivered
         within ``timeout`` seconds."""
@@ -269,9 +274,9 @@ class Flow(ABC, Generic[SourceT]):
         self._wake_up()
 
     def commit(self, epoch: int, position: Position) -> None:
-        """Let the source commit ``position``, which has been stored, between batches."""
+        """Let the source commit ``position``, which has been stored."""
         self._committed = epoch, position
-        self._wake_up()
+        self._task.wake()
 
     def _wake_up(self) -> None:
         """End the wait of the flow."""
@@ -293,6 +298,9 @@ class Flow(ABC, Generic[SourceT]):
             self._events.on_marked(self.name, epoch, self._position)
             for port in self._ports:
                 port.mark(self.name, epoch)
+        self._handle_commit()
+
+    def _handle_commit(self) -> None:
         committed, self._committed = self._committed, None
         if committed is not None:
             self._call_source(lambda: self.source.commit(committed[1]))

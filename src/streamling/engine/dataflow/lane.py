@@ -188,6 +188,7 @@ class Lane:
             if isinstance(item, _End):
                 self._drain()
                 self._proceed()
+                self._forward_finalized()
                 return
             if isinstance(item, pa.RecordBatch):
                 self._process(self._rebatcher.add(item, self._clock.now()))

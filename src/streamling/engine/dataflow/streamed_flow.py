@@ -71,6 +71,11 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         self._attempts = 0
         self._last_logged = 0.0
 
+    @property
+    def shared_with(self) -> int:
+        stream = self._running
+        return 0 if stream is None else stream.shared_with
+
     def restart(self, timeout: float) -> bool:
         self._restarting.set()
         self._wake_up()
@@ -177,6 +182,7 @@ class StreamedFlow(Flow[StreamedSource[Any]]):
         while isinstance(step := self._call_source(stream.next), Wait):
             seconds = min(step.seconds, _CAUGHT_UP_CHECK) if self._is_watched else step.seconds
             yield None if math.isinf(seconds) else seconds
+            self._handle_commit()  # no reason to stop small batches
             self._check_caught_up()
         return step
 

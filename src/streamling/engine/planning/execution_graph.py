@@ -114,6 +114,11 @@ class ExecutionGraph:
         """Return what became of the rows of a sink; nothing for other nodes."""
         return sum((each.context.deliveries.total for each in self.operators.get(node, ())), Delivery())
 
+    @property
+    def shared_with(self) -> int:
+        """The number of other streams of the process for which the rows of a source are read once."""
+        return max((flow.shared_with for flow in self.flows.values()), default=0)
+
     def queued_batches(self) -> Mapping[str, int]:
         """Return batches that wait in front of each node with lanes."""
         queued: dict[str, int] = {}

@@ -92,8 +92,6 @@ class GroupAssignment:
         self._committed: dict[int, int] = {}
         #: offsets that could not be committed before we are a member, or without being one
         self._uncommitted: dict[int, int] = {}
-        #: returns the error of the last commit of an instance that is no member
-        self._last_commit: Callable[[], StreamlingError | None] = lambda: None
         self._has_warned = False
         instance = Instance.new(context.config.application_id, offsets.topic, shares=self.shares)
 
@@ -201,13 +199,12 @@ class GroupAssignment:
 
     def _commit_later(self, offsets: Mapping[int, int]) -> None:
         """Commit ``offsets`` without being a member, and without waiting; all of them once more at the end."""
-        error = self._last_commit()
+        self._uncommitted |= offsets
+        metadata = self._offsets.metadata()
+        error = self._admin.commit_later(self.name, self._offsets.topic, self._uncommitted, metadata)
         if error is not None and not self._has_warned:
             self._has_warned = True
             self._context.log.warning("cannot commit offsets to the group '%s': %s", self.name, error)
-        self._uncommitted |= offsets
-        metadata = self._offsets.metadata()
-        self._last_commit = self._admin.commit_later(self.name, self._offsets.topic, self._uncommitted, metadata)
 
     def _log_assignment(self, assignment: frozenset[int]) -> None:
         if assignment == self._logged_assignment:

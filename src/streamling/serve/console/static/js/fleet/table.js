@@ -43,6 +43,11 @@ function errorOf(pipeline) {
   return pipeline.error || pipeline.reason;
 }
 
+function costOf({ costs }) {
+  const others = costs?.shared_with ?? 0;
+  return `of a core, without Spark jobs${others > 0 ? `; its topic is read once for this and ${others} other sources` : ""}`;
+}
+
 function Row({ pipeline, values, top, index, act, mayChange }) {
   const paused = isPaused(pipeline);
   const cannotChange = pipeline.managed_by === "dir";
@@ -56,7 +61,7 @@ function Row({ pipeline, values, top, index, act, mayChange }) {
     <div role="cell" class="c-spark"><${Sparkline} values=${values} /></div>
     <div role="cell" class="c-lag number">${count(pipeline.lag)}${!isRunning && pipeline.lag !== null
       && html`<span class="muted small">${" "}as of ${clock(pipeline.state_since)}</span>`}</div>
-    <div role="cell" class="c-cpu number" title="of a core, without Spark jobs">${cores(isRunning ? pipeline.costs?.cpu_percent : null)}</div>
+    <div role="cell" class="c-cpu number" title=${costOf(pipeline)}>${cores(isRunning ? pipeline.costs?.cpu_percent : null)}</div>
     <div role="cell" class="c-error" title=${errorOf(pipeline)}>${errorOf(pipeline)}</div>
     <div role="cell" class="c-actions">${mayChange && html`
       <${Button} icon=${paused ? "play" : "paused"} kind="quiet" label="${paused ? "Resume" : "Pause"} ${name}"
