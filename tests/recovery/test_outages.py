@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.services, pytest.mark.slow, pytest.
 SEED = int(os.environ.get("STREAMLING_TEST_SEED", "20261115"))
 #: seconds that a service is unavailable; above 30 the Kafka sink's producer gives up and the sink retries
 AWAY = float(os.environ.get("STREAMLING_TEST_OUTAGE", "5"))
+#: the source says that brokers do not answer after ten seconds; before, its consumer retries silently
+SILENCE = 11.0
 
 
 class Pipeline(Command):
@@ -44,12 +46,12 @@ class Pipeline(Command):
         return stored(self._dsn, "outages")
 
     @contextmanager
-    def without(self, service: LocalService) -> Iterator[None]:
+    def without(self, service: LocalService, seconds: float = AWAY) -> Iterator[None]:
         """An outage; ends when rows arrive again."""
         service.kill()
         try:
             yield
-            time.sleep(AWAY)
+            time.sleep(seconds)
         finally:
             start_again(service)
         before = self.rows()
@@ -91,7 +93,7 @@ def test_a_running_pipeline_outlives_its_services(tmp_path, kafka, registry, pos
         pipeline.eventually(lambda: bool(pipeline.rows()))
 
         def broker() -> None:
-            with pipeline.without(kafka):
+            with pipeline.without(kafka, max(AWAY, SILENCE)):
                 pass
 
         def registry_with_new_schema() -> None:
