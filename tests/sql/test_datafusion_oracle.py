@@ -394,6 +394,8 @@ arrow_typeof(coalesce(-NULL, CAST(1 AS TINYINT)))
 CASE WHEN n > 0 THEN -NULL ELSE 9007199254740993 END
 CAST(trunc(-0.7) AS TEXT) || 'x'
 trunc(-0.7) || ''
+trunc(x * -0.0) || ''
+trunc(x * -0.0, 0) || ''
 trunc(-0.7, 0) || ''
 trunc(-x) || ''
 array_sum([1, 2, 4]) & 6

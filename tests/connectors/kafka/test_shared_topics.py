@@ -9,6 +9,7 @@ import pytest
 
 from streamling.connectors.kafka.local_plan import MessagePlan, message_template
 from streamling.dev.services.topics import Message, create_topic, produce
+from streamling.engine.state.memory import MemoryState
 from streamling.errors import StreamlingError
 from streamling.plugins.streams import LocalStep
 from tests.connectors.kafka.source_driver import KafkaBench, Topic, record, rows_in
@@ -28,9 +29,17 @@ START_SECONDS = 60.0
 _numbers = itertools.count(1)
 
 
+class SeparatePipelines(KafkaBench):
+    """Each pipeline has its own state: their nodes have the same names."""
+
+    def begin_text(self, text: str, **how: Any) -> Any:
+        self.state = MemoryState()
+        return super().begin_text(text, **how)
+
+
 @pytest.fixture
 def bench(spark, kafka, registry) -> KafkaBench:
-    return KafkaBench(spark, kafka, registry)
+    return SeparatePipelines(spark, kafka, registry)
 
 
 def send(topic: Topic, first: int, count: int) -> None:

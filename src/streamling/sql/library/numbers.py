@@ -113,7 +113,7 @@ def _trunc(args: Args) -> exp.Expr | None:
     if _is_integer(args[0]):
         args = [fill("CAST({0} AS DOUBLE)", args[:1], _DOUBLE), *args[1:]]
     if len(args) == 1:
-        return _floating(_CUT)(args)
+        return _floating(f"if({{0}} = 0, abs({{0}}), {_CUT})")(args)  # -0.0 becomes 0.0, unlike with decimal places
     scaled = fill("({0} * pow(10, {1}))", args)
     return _floating(f"if({{1}} = 0, {_CUT}, {{2}} / pow(10, {{1}}))")([*args, fill(_CUT, [scaled])])
 
