@@ -173,6 +173,21 @@ def test_steps_run_in_the_context_of_the_creator_and_inside_its_block() -> None:
     assert seen == ["in", "creator", "out", "in", "creator", "out"]
 
 
+def test_a_thread_has_the_name_of_its_task_only_during_a_step() -> None:
+    names: list[str] = []
+
+    def run() -> Steps:
+        names.append(threading.current_thread().name)
+        yield None
+
+    task = Task(run, "named")
+    task.start()
+    eventually(lambda: names == ["named"])
+    eventually(lambda: "named" not in {thread.name for thread in threading.enumerate()})
+    task.wake()
+    assert task.join(SOON)
+
+
 def test_the_time_of_the_steps_is_counted() -> None:
     def work() -> Steps:
         until = time.thread_time() + 0.05

@@ -26,6 +26,8 @@ Steps = Generator[float | None, None, None]
 _LATE: Final = 0.05
 #: seconds after which a thread without work ends
 _IDLE: Final = 10.0
+#: name of a thread without work; otherwise it has that of its task
+_IDLE_NAME: Final = "task"
 _CLOCK: Final = RealClock()
 
 
@@ -235,7 +237,9 @@ class _Workers:
                 self._working[idle.ident] = now
                 idle.give(self._ready.popleft())
             else:
-                thread = threading.Thread(target=self._work, args=(self._ready.popleft(),), name="task", daemon=True)
+                thread = threading.Thread(
+                    target=self._work, args=(self._ready.popleft(),), name=_IDLE_NAME, daemon=True
+                )
                 thread.start()
                 self._working[thread.ident or 0] = now
         if self._ready and not self._checks:
@@ -251,6 +255,7 @@ class _Workers:
         work: Callable[[], None] | None = first
         while work is not None:
             work()
+            threading.current_thread().name = _IDLE_NAME
             work = self._next()
 
     def _next(self) -> Callable[[], None] | None:
