@@ -89,7 +89,7 @@ def test_an_idle_pipeline_has_no_thread_and_does_nothing(spark, kafka) -> None:
         tasks = [task.name for task in running_tasks()]
         assert len(tasks) == 3 * PIPELINES  # a flow, a lane, the checkpoints
         # a thread of a task ends when it has had none for some time; the others serve all pipelines
-        eventually(lambda: not {thread.name for thread in threading.enumerate()} & set(tasks), SOON)
+        eventually(lambda: not {thread.name for thread in threading.enumerate()} & {*tasks, "task"}, SOON)
         own = Counter(thread.name.split(" ")[0] for thread in threading.enumerate() if thread not in python)
         assert sum(own.values()) < 2 * PIPELINES, own
         # each has the heartbeat of its membership
