@@ -140,12 +140,17 @@ def test_steps_that_hang_do_not_hold_up_others() -> None:
 
 
 def test_a_task_may_have_a_thread_of_its_own() -> None:
-    counter = Counter(own_thread=True)
+    counter, shared = Counter(own_thread=True), Counter()
+    assert shared.reaches(1)
+    eventually(lambda: not shared.task.has_thread)
+    shared.end()
     for steps in range(1, 20):
         assert counter.reaches(steps)
+        assert counter.task.has_thread
         counter.task.wake()
     counter.end()
     assert len(counter.threads) == 1
+    assert not counter.task.has_thread
 
 
 def test_steps_run_in_the_context_of_the_creator_and_inside_its_block() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -69,8 +70,12 @@ class _Timer:
         while True:
             with self._changed:
                 action = self._wait()
-            if action is not None:
+            if action is None:
+                continue
+            try:
                 action()
+            except Exception:  # a defect; other calls must not be lost because of it
+                threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread())))
 
     def _wait(self) -> Callable[[], None] | None:
         """Wait for the time of the next call; return its action, None if it was cancelled."""

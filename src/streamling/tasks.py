@@ -106,9 +106,9 @@ class Task:
         return self._thread == threading.get_ident()
 
     @property
-    def is_working(self) -> bool:
-        """Whether a thread runs a step of it."""
-        return self._thread is not None
+    def has_thread(self) -> bool:
+        """Whether a thread runs a step of it, or is kept for the next one."""
+        return self._thread is not None or (self._own_thread and self.is_alive)
 
     # ── on a thread ──────────────────────────────────────────────────────────────────────────────────────────
 
@@ -237,10 +237,12 @@ class _Workers:
                 self._working[idle.ident] = now
                 idle.give(self._ready.popleft())
             else:
-                thread = threading.Thread(
-                    target=self._work, args=(self._ready.popleft(),), name=_IDLE_NAME, daemon=True
-                )
-                thread.start()
+                thread = threading.Thread(target=self._work, args=(self._ready[0],), name=_IDLE_NAME, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the system has no thread left: `_check` tries again
+                    break
+                self._ready.popleft()
                 self._working[thread.ident or 0] = now
         if self._ready and not self._checks:
             self._checks = True

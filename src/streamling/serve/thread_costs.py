@@ -55,7 +55,7 @@ def _measure() -> Mapping[str, ThreadCosts]:
             found[pipeline].add(1, _cpu_seconds(thread.native_id))
     for task in running_tasks():
         if pipeline := task.context.get(current_pipeline):
-            found[pipeline].add(int(task.is_working), task.cpu_seconds)
+            found[pipeline].add(int(task.has_thread), task.cpu_seconds)
     return found
 
 

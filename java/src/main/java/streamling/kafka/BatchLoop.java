@@ -146,9 +146,9 @@ public final class BatchLoop {
 
   /**
    * Returns the number of messages, nanoseconds of work and of CPU time, the number of the step whose plan has failed or
-   * -1, and the offsets after the messages, such as {@code 12 5000 900 -1 0=17 3=4}; a line for each step ({@link Step#takeText}); an empty
-   * line; and the Arrow data of all steps. The batch in which a plan has failed is not part of the first line. Nothing if
-   * there was no batch.
+   * -1, and the offsets after the messages, such as {@code 12 5000 900 -1 0=17 3=4}; a line for each step ({@link
+   * Step#takeText}); an empty line; and the Arrow data of all steps. The batch in which a plan has failed is not part of
+   * the first line. Nothing if there was no batch.
    */
   private byte[] takeReport() {
     if (report.isEmpty()) {
@@ -156,7 +156,9 @@ public final class BatchLoop {
     }
     int failed = failure == null ? -1 : steps.indexOf(report.failed);
     var text = new StringBuilder();
-    text.append(report.messages).append(' ').append(report.workNanos).append(' ').append(report.cpuNanos).append(' ').append(failed).append(' ');
+    for (long number : new long[] {report.messages, report.workNanos, report.cpuNanos, failed}) {
+      text.append(number).append(' ');
+    }
     text.append(text(report.offsets));
     var data = new ByteArrayOutputStream();
     for (Step step : steps) {
@@ -214,7 +216,7 @@ public final class BatchLoop {
 
   /** Lets Python have the report when it is due, also if no batch follows. */
   private void watchReport() {
-    if (!isWatched && isOpen && report.batches > 0) {
+    if (!isWatched && isOpen && !isBusy && report.batches > 0) { // the end of a batch looks, too
       isWatched = true;
       TIMER.schedule(this::onTime, report.due(intervalNanos) - System.nanoTime(), TimeUnit.NANOSECONDS);
     }
